@@ -20,7 +20,11 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing into $(VENV) what the tests need (a minute or two the first time) ..."
+	@if [ -f $(DEMO) ]; then \
+		echo "Adding to $(VENV), which has the demo, what tests and development need: pytest, ruff, mypy, Hypothesis, Playwright, notebooks and frameworks (a minute or two, 900 MB more) ..."; \
+	else \
+		echo "Installing into $(VENV) the product and what tests and development need (two minutes or three the first time, 1.3 GB) ..."; \
+	fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e './sdk[gateway]' -e '.[dev]'
 	@touch $@ $(DEMO)
 

@@ -86,6 +86,7 @@ def pages(url: str) -> dict[str, str]:
         "agent": f"/agents/{quote(agents[0]['agent'], safe='')}",
         "boundaries": "/boundaries",
         "suggestions": "/suggestions",
+        "criteria": "/criteria",
         "try": "/try",
     }
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 
 from aftercall.json_patch import same_json
+from aftercall.json_schemas import plain_schema
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
 from retrieval.parameters import MAX_SCHEMA, resolve
@@ -103,8 +104,8 @@ def check_of(schema: JsonObject) -> SchemaCheck | None:
 
 @lru_cache(maxsize=512)
 def _check(canonical: str) -> SchemaCheck | None:
-    schema = json.loads(canonical)
     try:
+        schema = plain_schema(json.loads(canonical))
         parts = _count(schema, schema, {})
         return SchemaCheck(
             jsonschema_rs.validator_for(schema, retriever=_refused, pattern_options=_PATTERNS),

@@ -31,12 +31,12 @@ from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import EMPTY, loops_of, session_mark
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
-from retrieval.principals import agent_mark, principal_of
+from retrieval.principals import OF_A_STRANGER, agent_mark, principal_of
 from retrieval.proposals.case import Case, profile_for
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from retrieval.suggest import case_of
-from retrieval.trust import registered_schema, trusted_hints
+from retrieval.suggest import case_of, schema_for
+from retrieval.trust import trusted_hints
 from retrieval.values import type_of
 
 PROVEN = 0.95
@@ -81,7 +81,7 @@ async def check(
     binds = quorum == 1 or (registered is not None and registered.binds(principal))
     hints = trusted_hints(request.annotations, registered, binds=binds)
     writes = not reads_only(asked.tool_name, hints)
-    schema = asked.input_schema or registered_schema(registered, binds=binds, writes=writes)
+    schema = schema_for(asked, knowledge, registered, binds=binds, writes=writes, quorum=quorum)
     if asked.session_id is not None:
         asked = asked.model_copy(update={"session_id": redactor.session_id(asked.session_id)})
     is_fit = _fits(schema, asked.parameters)
@@ -246,7 +246,7 @@ def _is_proven(case: Case, best: RankedProposal) -> bool:
     return (
         best.estimate.probability > PROVEN
         and best.account.change_class == "lossless"
-        and not any(option.failures or option.failed for option in proposal.options)
+        and not any(option.failures or option.failed > OF_A_STRANGER for option in proposal.options)
         # What is still unknown to the tool may be what was meant to change it.
         and not (case.view is not None and case.view.unknown(proposal.parameters))
     )

@@ -101,9 +101,9 @@ async def execution(log: EventLog, workspace: str, execution_id: str) -> Executi
 
 
 async def repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure]:
-    """The latest repairs of one tool that agents made by themselves, newest first."""
+    """The latest repairs of one tool, by agents and by suggestions, newest first."""
     rows = await store.knowledge.scan(tool.workspace, REPAIR.name, limit, by="rank", tool=tool)
-    return [each for each in map(REPAIR.decode, rows) if not each.followed_suggestion]
+    return [REPAIR.decode(row) for row in rows]
 
 
 _MAX_WHOLE = 300_000

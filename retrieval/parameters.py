@@ -14,7 +14,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, TypeVar, get_args
 
+import jsonschema_rs
+
 from aftercall.json_patch import same_json
+from aftercall.json_schemas import plain_schema
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds
 from aftercall.models import Call, ExecutionError
 from retrieval import WORDS
@@ -173,6 +176,11 @@ fill the caches or keep the others waiting; the 117 of GitHub's MCP server take 
 _MAX_REFS = 20
 _MAX_PARAMETERS = 1_000
 _MAX_ALTERNATIVES = 100
+_MAX_ROOT = 3
+"""Levels of unions and parts at a schema's root that are read, of 60 forms in all at most."""
+_MAX_ROOT_FORMS = 60
+_MAX_STATED = 20
+"""Ways in which alternatives state one parameter."""
 _ALL_TYPES: tuple[JsonType, ...] = get_args(JsonType)
 
 
@@ -213,16 +221,34 @@ class ToolView:
     source: Literal["schema", "profile", "error"]
     parameters: dict[str, ParameterView] = field(default_factory=dict)
     closed: bool = False
+    patterns: tuple[str, ...] = ()
+    """Regular expressions of further names that it takes."""
 
     def unknown(self, call: JsonObject) -> list[str]:
         """Parameters of a call that the tool does not have, as far as is known."""
-        return [name for name in call if name not in self.parameters]
+        return [
+            name
+            for name in call
+            if name not in self.parameters
+            and not (self.patterns and _names_of(self.patterns).is_valid(name))
+        ]
 
     def missing(self, call: JsonObject) -> list[str]:
         """Required parameters that a call does not have."""
         return [
             name for name, view in self.parameters.items() if view.required and name not in call
         ]
+
+
+@lru_cache(maxsize=512)
+def _names_of(patterns: tuple[str, ...]) -> jsonschema_rs.Validator:
+    """Takes the names that one of the patterns does; on an engine that cannot backtrack."""
+    schema = {"anyOf": [{"pattern": pattern} for pattern in patterns]}
+    options = jsonschema_rs.RegexOptions(size_limit=100_000)
+    try:
+        return jsonschema_rs.validator_for(schema, pattern_options=options)
+    except ValueError:  # what it cannot read takes no name
+        return jsonschema_rs.validator_for({"not": {}})
 
 
 def view_of_schema(schema: JsonObject) -> ToolView:
@@ -233,14 +259,68 @@ def view_of_schema(schema: JsonObject) -> ToolView:
 
 @lru_cache(maxsize=512)
 def _view_of_schema(canonical: str) -> ToolView:
-    schema: JsonObject = json.loads(canonical)
-    required = schema.get("required")
-    names = required if isinstance(required, list) else []
+    schema = plain_schema(json.loads(canonical))
+    form = _root_form(schema, schema, _MAX_ROOT, [_MAX_ROOT_FORMS])
     views = {
-        name: _parameter(name, resolve(part, schema), required=name in names, root=schema)
-        for name, part in islice(_properties(schema).items(), _MAX_PARAMETERS)
+        name: _parameter(name, resolve(part, schema), required=name in form.required, root=schema)
+        for name, part in islice(form.properties.items(), _MAX_PARAMETERS)
     }
-    return ToolView("schema", views, closed=schema.get("additionalProperties") is False)
+    return ToolView("schema", views, form.is_closed, tuple(form.patterns))
+
+
+@dataclass(slots=True)
+class _RootForm:
+    """What a schema, its references, all of its parts and its alternatives say of an object."""
+
+    properties: JsonObject
+    required: set[str]
+    is_closed: bool
+    patterns: list[str]
+
+
+def _root_form(part: JsonValue, root: JsonObject, depth: int, left: list[int]) -> _RootForm:
+    """`left` is how many forms may be read yet."""
+    left[0] -= 1
+    form = resolve(part, root)
+    required, patterns = form.get("required"), form.get("patternProperties")
+    names = required if isinstance(required, list) else []
+    found = _RootForm(
+        dict(_properties(form)),
+        {each for each in names if isinstance(each, str)},
+        form.get("additionalProperties") is False,
+        list(patterns) if isinstance(patterns, dict) else [],
+    )
+    ways: dict[str, list[JsonValue]] = {name: [each] for name, each in found.properties.items()}
+    for key in ("allOf", "oneOf", "anyOf") if depth else ():
+        parts = form.get(key)
+        if not isinstance(parts, list):
+            continue
+        inner = [_root_form(each, root, depth - 1, left) for each in parts if left[0] > 0]
+        is_whole = len(inner) == len(parts)
+        for each in inner:
+            found.patterns += each.patterns
+            for name, stated in each.properties.items():
+                # What the forms that are not read say of it is not known.
+                ways.setdefault(name, []).append(stated if is_whole else {})
+        needed = [each.required for each in inner]
+        if key == "allOf":
+            found.required = found.required.union(*needed)
+        elif needed and is_whole:
+            found.required |= set.intersection(*needed)
+            found.is_closed = found.is_closed or all(each.is_closed for each in inner)
+    found.properties = {name: _one_of(stated) for name, stated in ways.items()}
+    return found
+
+
+def _one_of(stated: list[JsonValue]) -> JsonValue:
+    """The schema of a parameter that is stated in one of these ways; of too many nothing."""
+    different: list[JsonValue] = []
+    for each in stated:
+        if each not in different:
+            different.append(each)
+        if len(different) > _MAX_STATED:
+            return {}
+    return different[0] if len(different) == 1 else {"anyOf": different}
 
 
 def says_something(schema: JsonObject) -> bool:

@@ -616,6 +616,11 @@ _KINDS: dict[ErrorCategory, str] = {
     "low_utility": "its answer is of little use",
     "user_rejected": "the user refuses it",
 }
+_VAGUE: frozenset[ErrorCategory] = frozenset({"invalid_parameters", "not_found", "conflict"})
+"""Kinds that say little without a place: the tool's own words say more."""
+_PLAIN_WORD = re.compile(r"[^\W\d_]{2,}")
+_LEAST_WORDS = 3
+"""Of a wording: `Bad Request` says less than the kind does."""
 _MAX_NAMED = 3
 _MAX_WORDING = 80
 
@@ -624,15 +629,24 @@ def title_of(pattern: ConsolidatedPattern) -> str:
     """A pattern in a few words: `get-sum: a, b missing`, `git_show: revision not found`.
 
     Made of the tool, what is wrong and where. The tool's own wording, variable parts as `…`, is in
-    it only where no kind of failure is known.
+    it where no place is known and the kind of failure says too little.
     """
     said = _wrong_places(pattern.places)
     if not said:
         others = [each for each in pattern.subjects if each != pattern.tool_name]
         is_one = pattern.category == "invalid_parameters" and len(others) == 1
-        wording = " ".join(_MASK.sub("…", pattern.leader).split())[:_MAX_WORDING] or "fails"
-        said = f"{others[0]} refused" if is_one else _KINDS.get(pattern.category, wording)
+        said = f"{others[0]} refused" if is_one else _kind_or_wording(pattern)
     return f"{pattern.tool_name}: {said}"
+
+
+def _kind_or_wording(pattern: ConsolidatedPattern) -> str:
+    kind = _KINDS.get(pattern.category)
+    if kind and pattern.category not in _VAGUE:
+        return kind
+    wording = " ".join(_MASK.sub("…", pattern.leader).split())
+    wording = wording.removeprefix(f"{pattern.tool_name}: ").lstrip("…:;, ")[:_MAX_WORDING]
+    has_words = len(_PLAIN_WORD.findall(wording)) >= _LEAST_WORDS
+    return wording if has_words or (wording and not kind) else kind or "fails"
 
 
 def _wrong_places(places: Mapping[str, FaultKind]) -> str:

@@ -73,6 +73,28 @@ def capped(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
     return sum(min(MOST_OF_ONE, count) for count in counts.values())
 
 
+OF_A_STRANGER = 0.02
+"""What one principal alone weighs against two others or more, however often it speaks: to be seen,
+and never to switch off what works for them."""
+
+
+def is_one_stranger(against: Iterable[str], for_it: Iterable[str]) -> bool:
+    """Whether one principal alone speaks against what two others or more saw work."""
+    whose = set(against)
+    return len(whose) == 1 and len(set(for_it) - whose) > 1
+
+
+def capped_against(against: Collection[str], for_it: Collection[str]) -> int:
+    """How many marks count against what others say: `capped`, and of one stranger a single one.
+
+    A stranger is one principal against two others or more: however often it repeats its word, it
+    takes from nobody what worked.
+    """
+    if is_one_stranger(map(principal_of, against), map(principal_of, for_it)):
+        return 1
+    return capped(against, for_it)
+
+
 def fairly_heard(
     said: Sequence[T], whose: Callable[[T], str], own: str | None = None, *, least: int = 0
 ) -> list[T]:

@@ -19,7 +19,7 @@ from aftercall import models as m
 from aftercall.background import ANSWERS, aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue, content_hash
+from aftercall.json_values import JsonObject, JsonValue, content_hash
 from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
@@ -67,7 +67,7 @@ from retrieval.reading.category import is_unknown_tool, refusal_of
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.siblings import Sibling, may_be_siblings, sibling_of
 from retrieval.similar import like_calls
-from retrieval.trust import registered_schema, trusted_hints
+from retrieval.trust import is_contradicted, registered_schema, trusted_hints
 
 NEAR_SUCCESSES = 20
 """Like successes asked for over all tools: some of the tools come up several times."""
@@ -600,6 +600,26 @@ def _has_lesson(case: Case) -> bool:
     return known is not None and any(not each.followed for each in known.examples)
 
 
+def schema_for(
+    call: m.Call,
+    knowledge: ToolKnowledge | None,
+    registered: StoredTool | None,
+    *,
+    binds: bool,
+    writes: bool,
+    quorum: int,
+) -> JsonObject | None:
+    """The schema to go by: the caller's own, else the registered one as far as it is believed."""
+    if call.input_schema:
+        return call.input_schema
+    schema = registered_schema(registered, binds=binds, writes=writes)
+    if schema is not None and not binds:
+        seen, _ = profile_for(knowledge, None, call.agent)
+        if is_contradicted(schema, seen, quorum):
+            return None
+    return schema
+
+
 def case_of(
     call: m.Call,
     reading: ErrorReading,
@@ -614,7 +634,7 @@ def case_of(
 ) -> Case:
     """The case of a call; `binds` says whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)
-    schema = call.input_schema or registered_schema(registered, binds=binds, writes=writes)
+    schema = schema_for(call, knowledge, registered, binds=binds, writes=writes, quorum=quorum)
     schema = schema if schema is not None and says_something(schema) else None
     is_foreign = not call.input_schema and schema is not None and not binds
     schema_hash = None if schema is None else content_hash(schema)

@@ -34,6 +34,10 @@ class Strangers:
     def taught(self, proposal: Proposal) -> bool:
         """Whether it would not be sure without what a stranger says."""
         case = self._case
+        if proposal.options and all(
+            option.menders and not case.distrusts(option.menders) for option in proposal.options
+        ):
+            return False  # enough made this very repair, whoever else uses the tool
         of_profile = self._know(proposal)
         speakers = (option.menders | option.reporters for option in proposal.options)
         if not of_profile and not any(map(case.distrusts, speakers)):
@@ -119,6 +123,28 @@ def trusted_hints(
         if getattr(known, name) is False
     }
     return destroys.model_copy(update=tightening)
+
+
+def is_contradicted(schema: JsonObject, profile: ToolProfile | None, quorum: int) -> bool:
+    """Whether a schema that a stranger registered refuses what worked for others.
+
+    It needs a parameter without which most calls of several principals worked, or does not take
+    one with which they did.
+    """
+    if profile is None or not profile.successes or quorum < 2:
+        return False
+    if len({principal_of(agent) for agent in profile.agents}) < quorum:
+        return False
+    most = profile.successes / 2
+    with_it = {name: each.successes for name, each in profile.parameters.items()}
+    required = schema.get("required")
+    needs = required if isinstance(required, list) else []
+    if any(isinstance(name, str) and with_it.get(name, 0) < most for name in needs):
+        return True
+    known = schema.get("properties")
+    if schema.get("additionalProperties") is not False or not isinstance(known, dict):
+        return False
+    return any(name not in known and count >= most for name, count in with_it.items())
 
 
 _VALUES = frozenset(("enum", "const", "default", "examples"))

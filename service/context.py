@@ -136,6 +136,7 @@ async def open_context(
         stores = await stack.enter_async_context(open_stores(settings, on_phase, embedder))
         store, memory = stores.store, stores.memory
         await keys.attach(store.metadata)
+        stack.push_async_callback(keys.detach)
         log = store.events
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index

@@ -18,7 +18,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from aftercall.explain import explain_request
-from aftercall.json_values import clean_text
+from aftercall.json_values import JsonObject, clean_text, make_json_value
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.redaction import DEFAULT_REDACTOR
 from embeddings.protocol import EmbeddingError
@@ -202,6 +202,11 @@ def safe_message(message: str) -> str:
     return masked if len(masked) <= MAX_MESSAGE else masked[: MAX_MESSAGE - 1] + "…"
 
 
+def _safe_details(details: JsonObject | None) -> JsonObject | None:
+    safe = make_json_value(details)
+    return safe if isinstance(safe, dict) else None
+
+
 _RPC_CODES: Final = {403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 429: 8, 500: 13, 503: 14}
 """`google.rpc.Code` by HTTP status; all others are the sender's mistake, 3."""
 
@@ -215,7 +220,7 @@ def render(problem: ProblemError, scope: Scope) -> Response:
             status_protobuf(code, message), problem.status_code, problem.headers, PROTOBUF
         )
     body = ErrorResponse(
-        error=ErrorBody(code=problem.code, message=message, details=problem.details)
+        error=ErrorBody(code=problem.code, message=message, details=_safe_details(problem.details))
     )
     return Response(
         body.model_dump_json(), problem.status_code, problem.headers, "application/json"

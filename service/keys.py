@@ -106,6 +106,7 @@ class Keyring:
     """Sessions that were signed out of, by their digest: when they would have ended."""
     _known: dict[str, _Known] = field(default_factory=dict)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _noting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_required(self) -> bool:
@@ -127,17 +128,25 @@ class Keyring:
         self.facts = facts
         await self._note_facts()
 
+    async def detach(self) -> None:
+        """Use the log's store no more, which closes before the keys do."""
+        async with self._noting:
+            self.facts = None
+
     async def _note_facts(self) -> None:
-        if self.facts is None:
-            return
+        async with self._noting:
+            if self.facts is not None:
+                await self._note_in(self.facts)
+
+    async def _note_in(self, facts: Metadata) -> None:
         # The key of the settings is not one that can be lost with the control store.
         stored = self._known.keys() - {self.bootstrap.id if self.bootstrap else ""}
-        if stored and not await self.facts.get(KEYS_FACT):
-            await self.facts.put(KEYS_FACT, "1")
+        if stored and not await facts.get(KEYS_FACT):
+            await facts.put(KEYS_FACT, "1")
         head = await self.store.head()
-        if head.position > noted_head(await self.facts.get(AUDIT_FACT)).position:
-            await self.facts.put(AUDIT_FACT, f"{head.position}:{head.hash}")
-        self._ended |= _sessions(await self.facts.get(ENDED_FACT))
+        if head.position > noted_head(await facts.get(AUDIT_FACT)).position:
+            await facts.put(AUDIT_FACT, f"{head.position}:{head.hash}")
+        self._ended |= _sessions(await facts.get(ENDED_FACT))
 
     async def refresh(self) -> None:
         """Take up what any process changed."""

@@ -91,6 +91,9 @@ async def shown(
     """Patterns as they are answered."""
     registry = await context.memory.registry(workspace)
     reviews = await reviews_of(context, workspace, patterns)
+    keys = {ToolKey(workspace, each.server_name, each.tool_name) for each in patterns}
+    # Two servers may have a tool of one name; then the title says which.
+    names = Counter(each.tool_name for each in keys | registry.shared_names)
 
     return await asyncio.to_thread(
         lambda: [
@@ -99,6 +102,7 @@ async def shown(
                 registry.tool_name(ToolKey(workspace, each.server_name, each.tool_name)),
                 reviews.get(each.pattern_id),
                 context.redactor,
+                f"{each.server_name}/" if each.server_name and names[each.tool_name] > 1 else "",
             )
             for each in patterns
         ]
@@ -218,12 +222,13 @@ def _answered(
     tool: m.ToolName,
     review: m.PatternReview | None,
     redactor: Redactor,
+    before: str = "",
 ) -> m.FailurePattern:
     wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
     return m.FailurePattern(
         pattern_id=pattern.pattern_id,
         tool=tool,
-        title=redactor.text(title_of(pattern)),
+        title=redactor.text(f"{before}{title_of(pattern)}"),
         state=state_of(review),
         review=review,
         category=pattern.category,

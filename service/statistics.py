@@ -246,7 +246,8 @@ async def missing(context: Context, workspace: str) -> list[str]:
         return []
     return [
         f"{without:,} of {calls:,} calls do not say what for, so tools cannot be compared by "
-        'task: send `context`, over MCP `_meta` "aftercall/context"'
+        'task: send `context`, over MCP `_meta` "aftercall/context", the header '
+        "`aftercall-context` or `aftercall gateway --context`"
     ]
 
 

@@ -8,6 +8,7 @@ Registering a tool is optional, so a tool is found by its registered id, and by 
 its calls are recorded: `toolName` or `serverName/toolName`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -138,10 +139,24 @@ class Registry:
     def _by_name(self) -> dict[tuple[ToolKey, str | None], StoredTool]:
         # Tools that were imported have one position.
         in_order = sorted(self.by_id.values(), key=lambda t: (t.position, t.tool.updated_at))
-        return {(each.tool_key, by): each for each in in_order for by in (None, *each.principals)}
+        found: dict[tuple[ToolKey, str | None], StoredTool] = {}
+        for each in in_order:
+            found |= dict.fromkeys(((each.tool_key, by) for by in each.principals), each)
+            # Another key's registration of the same name takes nothing from the first one's.
+            first = found.setdefault((each.tool_key, None), each)
+            if not each.principals or not set(each.principals).isdisjoint(first.principals):
+                found[each.tool_key, None] = each
+        return found
+
+    @cached_property
+    def shared_names(self) -> frozenset[ToolKey]:
+        """Tools of which another server has one of the same name."""
+        keys = {each.tool_key for each in self.by_id.values()}
+        often = Counter(each.tool_name for each in keys)
+        return frozenset(each for each in keys if often[each.tool_name] > 1)
 
     def named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
-        """The tool that executions name so: the principal's own first, then the latest put."""
+        """The tool that executions name so: the principal's own, else of who named it first."""
         return self._by_name.get((tool, principal)) or self._by_name.get((tool, None))
 
     def tool_name(self, tool: ToolKey) -> ToolName:

@@ -2,6 +2,7 @@
 
 import hashlib
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from aftercall.models import Outcome, Severity
 from aftercall.tables import gathered
 from mongo.contents import BETWEEN
 from mongo.records import OWNER
-from retrieval.principals import drop_loudest, fairly_heard, key_mark
+from retrieval.principals import drop_loudest, fairly_heard, is_one_stranger, key_mark
 
 MAX_TRIALS = 64
 """Trials remembered: at the rate at which quality heals, what came before weighs below 0.002."""
@@ -165,10 +166,22 @@ def trial_of(
 
 
 def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
-    """Trials as the asker's principal `own` hears them, good and bad ones each; None hears all."""
+    """Trials as the asker's principal `own` hears them, good and bad ones each; None hears all.
+
+    Where one other principal alone complains of what works for two or more, it is heard as often
+    as the tool worked for it.
+    """
     if own is None or all(each.by == own for each in trials):
         return list(trials)
     good, bad = ([each for each in trials if each.is_success is way] for way in (True, False))
+    worked, failed = (Counter(each.by for each in some) for some in (good, bad))
+    content = {by for by, count in worked.items() if count >= failed[by]}
+    [*complaining] = failed.keys() - content - {own}
+    if is_one_stranger(complaining, content):
+        [by] = complaining
+        its = [each for each in bad if each.by == by]
+        latest = its[len(its) - worked[by] :]
+        bad = [each for each in bad if each.by != by or each in latest]
     kept = {*fairly_heard(good, _BY_OF, own), *fairly_heard(bad, _BY_OF, own)}
     return [each for each in trials if each in kept]
 

@@ -5,8 +5,9 @@ Pure. What is found is kept with the registered tool, and said where its calls f
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
-from aftercall.json_values import JsonObject, JsonValue, quoted
+from aftercall.json_values import JsonObject, JsonValue, bounded_name, quoted
 from aftercall.models import ContractChange
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.parameters import ParameterView, view_of_schema
@@ -30,7 +31,11 @@ def contract_changes(
         *((name, each) for name in new for each in _said(old.get(name), new[name], profile)),
     ]
     said.sort(key=lambda each: not each[1].startswith(_REQUIRED))  # what breaks most calls first
-    return [ContractChange(at=at, parameter=name, said=each) for name, each in said[:MAX_CHANGES]]
+    named = ((shown, each) for name, each in said if (shown := bounded_name(name)))
+    return [
+        ContractChange(at=at, parameter=name, said=each)
+        for name, each in islice(named, MAX_CHANGES)
+    ]
 
 
 def _said(

@@ -18,7 +18,14 @@ from typing import NamedTuple, TypeVar
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
 from aftercall.redaction import is_redacted
 from retrieval.parameters import ParameterView, Path, ToolView, inner_values, place_of, value_at
-from retrieval.principals import FairWeights, loudest, marked, principal_of, principals_of
+from retrieval.principals import (
+    FairWeights,
+    is_one_stranger,
+    loudest,
+    marked,
+    principal_of,
+    principals_of,
+)
 from retrieval.reading.faults import Fault
 from retrieval.texts import Shape, is_number
 
@@ -373,7 +380,13 @@ class ToolProfile:
                 _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
 
     def seen_by(self, agent: str) -> "ToolProfile":
-        """The profile for an agent that asks: where another one used the tool, it is shared."""
+        """The profile for an agent that asks: where another one used the tool, it is shared.
+
+        Where several others use it, what one stranger alone sent is no parameter of the tool.
+        """
+        own = self.without_strangers(principal_of(agent_token(agent)))
+        if own is not self:
+            return own
         if len(self.agents) != 1 or agent_token(agent) in self.agents:
             return self
         return replace(
@@ -381,6 +394,21 @@ class ToolProfile:
             parameters={n: replace(p, is_shared=True) for n, p in self.parameters.items()},
             inner={n: replace(p, is_shared=True) for n, p in self.inner.items()},
         )
+
+    def without_strangers(self, own: str = "") -> "ToolProfile":
+        """The profile without parameters that one other principal than `own` alone sent."""
+        if not (strange := self._strange(own)):
+            return self
+        known = {name: p for name, p in self.parameters.items() if name not in strange}
+        return replace(self, parameters=known)
+
+    def _strange(self, own: str) -> set[str]:
+        """The parameters with which one stranger alone had success, where several others use it."""
+        whose = set(map(principal_of, self.agents)) - {own}
+        if len(whose) < 2:
+            return set()
+        by_name = {n: set(map(principal_of, p.agents)) for n, p in self.parameters.items()}
+        return {n for n, by in by_name.items() if own not in by and is_one_stranger(by, whose)}
 
     def is_known_to_fail(self, parameters: JsonObject) -> bool:
         """Whether exactly these parameters failed, and did not succeed since."""

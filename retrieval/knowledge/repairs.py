@@ -23,7 +23,7 @@ from retrieval import edits as ed
 from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import edit_key, is_masked, names_of, places_of, touches
 from retrieval.parameters import EVERY, Path, first, leaves_like, value_at
-from retrieval.principals import capped, drop_loudest, others
+from retrieval.principals import capped, capped_against, drop_loudest, others
 from retrieval.rewriting import candidates, differences
 from retrieval.texts import is_number
 from retrieval.values import same_value, type_of
@@ -173,7 +173,7 @@ def learned_repairs(
     own = [each for each in changes if _is_open(each, examples, parameters, agent, is_common)]
     told = sorted(
         _by_effect(own, parameters),
-        key=lambda each: (len(each.otherwise) - len(each.mended), _rank(each)),
+        key=lambda each: (len(each.otherwise) - len(_own_examples(each, own)), _rank(each)),
     )
     found: list[LearnedRepair] = []
     for change in told[:_MOST]:
@@ -185,6 +185,15 @@ def learned_repairs(
         if repair.edits not in [each.edits for each in found]:
             found.append(repair)
     return found
+
+
+def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> frozenset[int]:
+    """The examples that speak for a change: what was moved elsewhere is not left out."""
+    if not isinstance(change.edit, ed.Remove):
+        return change.mended
+    [place] = places_of(change.edit)
+    moved = (each.mended for each in changes if place in ed.reads(each.edit) and each != change)
+    return change.mended.difference(*moved)
 
 
 def _says_less(
@@ -232,7 +241,7 @@ def _together(
     return LearnedRepair(
         tuple(edits),
         sessions=capped(for_it, against),
-        otherwise=capped(against, for_it),
+        otherwise=capped_against(against, for_it),
         is_general=any(each.is_general for each in together),
         mended=tuple(examples[at] for at in sorted(mended)),
     )
@@ -252,11 +261,14 @@ def _is_half(
 ) -> bool:
     """Whether most of the examples put in or took out something that the edits do not."""
     places = [place for edit in edits for place in (*places_of(edit), *ed.reads(edit))]
+    only_loses = all(isinstance(edit, ed.Remove) for edit in edits)
     left: Counter[Path] = Counter()
     for each in examples:
         new, gone, _ = differences(each.failed, each.mended)
         there = {path for path in gone if not _is_absent(parameters, path)}
-        left.update(path for path in new | there if not any(_meet(path, at) for at in places))
+        unmet = [path for path in new | there if not any(_meet(path, at) for at in places)]
+        # Where it went to another place each time, it is no loss either.
+        left.update(unmet[:1] and [()] if only_loses else unmet)
     return any(count >= max(1, _TOGETHER * len(examples)) for count in left.values())
 
 

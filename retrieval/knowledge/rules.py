@@ -42,7 +42,14 @@ from retrieval.knowledge.repairs import (
 )
 from retrieval.knowledge.runs import RecoveryTimes, Run
 from retrieval.parameters import place_of
-from retrieval.principals import agent_mark, make_room, principal_of, remember_mark
+from retrieval.principals import (
+    OF_A_STRANGER,
+    agent_mark,
+    is_one_stranger,
+    make_room,
+    principal_of,
+    remember_mark,
+)
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 
@@ -104,7 +111,11 @@ class RuleEvidence:
 
     def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
         """An agent mended a failure so by itself; a session counts once."""
-        heard = self._heard(agent)
+        self.repaired_by(agent_mark(agent), session, weight)
+
+    def repaired_by(self, mark: str, session: str, weight: float = 1.0) -> None:
+        """The same of an agent that is known by its mark."""
+        heard = self._heard(mark)
         if session in heard.sessions:
             return
         heard.agree(self.reports)
@@ -114,7 +125,7 @@ class RuleEvidence:
 
     def reported(self, agent: str, outcome: Outcome) -> None:
         """An agent followed a suggestion of these edits, and this became of it."""
-        heard = self._heard(agent)
+        heard = self._heard(agent_mark(agent))
         if outcome == "failure":
             heard.repairs *= _KEPT
             heard.successes *= _KEPT
@@ -143,7 +154,19 @@ class RuleEvidence:
             share = min(1.0, MOST_OF_ONE_AGENT / max(1, mended))
             whose = capped_as(key)
             said[whose] = said.get(whose, 0.0) + min(MOST_OF_ONE_AGENT, count * share)
+        if is_one_stranger(map(principal_of, self.otherwise), self._speaking()):
+            return OF_A_STRANGER
         return sum(min(MOST_OF_ONE_AGENT, each) for each in said.values())
+
+    def _speaking(self) -> set[str]:
+        """The principals for whom it worked."""
+        heard = self.by_agent.items()
+        return {principal_of(mark) for mark, each in heard if each.mended or each.successes > 0}
+
+    def failers(self) -> frozenset[str]:
+        """The principals that reported a failure."""
+        heard = self.by_agent.items()
+        return frozenset(principal_of(mark) for mark, each in heard if each.failures > 0)
 
     def _capped_as(self) -> Callable[[str], str]:
         """As whose an agent's word is capped: its own, or its principal's where there are more."""
@@ -173,13 +196,14 @@ class RuleEvidence:
             successes += min(MOST_OF_ONE_AGENT, sum(ran))
             failures += max(wrong)
             doubt += max(doubted)
+        if is_one_stranger(self.failers(), self._speaking()):
+            failures, doubt = failures * OF_A_STRANGER, doubt * OF_A_STRANGER
         kept = _KEPT**doubt
         return EvidenceWeight(
             min(repairs, MOST_REPAIRS) * kept, min(successes, MOST_SUCCESSES) * kept, failures
         )
 
-    def _heard(self, agent: str) -> AgentEvidence:
-        key = agent_mark(agent)
+    def _heard(self, key: str) -> AgentEvidence:
         known = self.by_agent
         last = {each: max(heard.worked_at, heard.failed_at) for each, heard in known.items()}
         make_room(known, key, MAX_AGENTS_HEARD, last.__getitem__)
@@ -293,7 +317,7 @@ class SignatureKnowledge(BaseModel):
             )
             for each in repair.mended:
                 remember_mark(rule.sessions, each.session, MAX_NAMES)
-                rule.evidence.repaired(each.agent, each.session)
+                rule.evidence.repaired_by(each.agent, each.session)
             learned[edit_key(repair.edits)] = rule, repair.share
         others = (
             (rule, None)

@@ -296,7 +296,7 @@ def _views(record: ToolRecord) -> Sequence[ParameterView] | None:
     view = record.schema_view()
     if view is not None:
         return list(view.parameters.values())
-    profile = record.profile
+    profile = record.profile.without_strangers() if record.profile is not None else None
     if profile is None or not profile.successes:
         return None
     common = [

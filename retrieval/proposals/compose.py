@@ -222,6 +222,7 @@ def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
 
 def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> Proposal:
     first, *rest = proposal.options
+    report = report.heard_by(first.menders)
     trials = first.trials.plus(Trials(WORKED * report.worked, 0))
     for each in learned if proposal not in learned else ():
         one, two = each.parameters, proposal.parameters
@@ -235,8 +236,8 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
     told = replace(
         first,
         trials=trials,
-        failed=max(first.failed, report.weight),
-        failures=max(first.failures, report.failures),
+        failed=report.weight if report.is_a_strangers else max(first.failed, report.weight),
+        failures=0 if report.is_a_strangers else max(first.failures, report.failures),
         successes=max(first.successes, report.successes),
         reporters=first.reporters | report.reporters,
     )

@@ -15,7 +15,7 @@ from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
 from retrieval.knowledge.repairs import common_changes, learned_repairs
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge
 from retrieval.parameters import EVERY, Path, ToolView, first, object_view, place_of, value_at
-from retrieval.principals import agent_mark, others, principal_of
+from retrieval.principals import OF_A_STRANGER, agent_mark, is_one_stranger, others, principal_of
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.proposals.subjects import is_respelling, is_setting, is_subject_value
 from retrieval.texts import format_of
@@ -146,6 +146,17 @@ class Reports:
     """The successes as they weigh now."""
     reporters: frozenset[str] = frozenset()
     """The principals of these."""
+    failers: frozenset[str] = frozenset()
+    """The principals of the failures."""
+    is_a_strangers: bool = False
+    """Whether the failures are what one principal alone says against several."""
+
+    def heard_by(self, menders: frozenset[str]) -> "Reports":
+        """The same, where one principal alone speaks against what others mended so."""
+        if not is_one_stranger(self.failers, menders | self.reporters):
+            return self
+        least = min(self.weight, OF_A_STRANGER)
+        return replace(self, weight=least, failures=0, is_a_strangers=True)
 
 
 def reports(case: Case) -> dict[str, Reports]:
@@ -170,6 +181,7 @@ def reports(case: Case) -> dict[str, Reports]:
             known.weight + rule.weight().failures,
             known.worked + rule.weight().successes,
             known.reporters | rule.evidence.reporters(),
+            known.failers | rule.evidence.failers(),
         )
     return found
 

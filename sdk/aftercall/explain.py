@@ -135,7 +135,7 @@ def _model_at(location: tuple[int | str, ...], model: type[BaseModel]) -> type[B
 
     A part that is no field is a place in a list, or a key, of which the model is the same.
     """
-    current: type[BaseModel] | None = model
+    current = _first_model(model)  # of a body that is a list the model of its items
     for part in location:
         if current is None:
             return None

@@ -3,8 +3,8 @@
 | | first | then | else |
 |---|---|---|---|
 | agent | the tool's argument | `_meta["aftercall/agent"]` | the MCP client's name, `unknown` |
-| session | the tool's argument | `_meta["aftercall/session"]` | the connection's, none |
-| context | | `_meta["aftercall/context"]` | none |
+| session | the tool's argument | `_meta["aftercall/session"]` | the connection's or client's |
+| context | | `_meta["aftercall/context"]` | the gateway's `--context`, none |
 | recorded | | unless `_meta["aftercall/record"]` is false | yes |
 
 Results are read as mappings or as models of any library.

@@ -50,9 +50,10 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
         try:
             _NAME.validate_python(name)
             entry = _Entry.model_validate(members)
+            # What the service takes is narrower than what the file's form says.
+            found[name] = Promotion.model_validate(dict(entry))
         except ValidationError as error:
             raise PromotionsFileError(_problem(error), name) from error
-        found[name] = Promotion.model_validate(dict(entry))
     return found
 
 

@@ -61,8 +61,8 @@ async def agent(look: Look) -> Shown:
         found=found,
         tool_columns=[*look.tool_columns(), *_COUNTS],
         columns=[
-            h.Column("signature", "Pattern",
-                     of=lambda each: h.Anchor(each.signature, look.pattern(each.pattern_id))),
+            h.Column("title", "Pattern",
+                     of=lambda each: h.Anchor(each.title, look.pattern(each.pattern_id))),
             h.Column("tool", "Tool", of=lambda each: w.tool_name(each.tool)),
             h.Column("category", "Kind"),
             h.Column("count", "Failures ever", "number"),

@@ -1,9 +1,13 @@
 """*Keys*: who may ask, and the audit of what was done; for keys with the scope `admin`."""
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Final
 
+from aftercall.models import AuditRecord
 from service import keys as keyring
 from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
 
 _KEYS: Final = (
@@ -17,13 +21,20 @@ _KEYS: Final = (
     h.Column("revoked_at", "Revoked", "time"),
 )
 _ENTRIES: Final = (
-    h.Column("at", "When", "time"),
-    h.Column("principal", "Who"),
-    h.Column("action", "What"),
-    h.Column("subject", "Subject"),
-    h.Column("workspace", "Workspace"),
-    h.Column("position", "Position", "number"),
+    h.Column("at", "When", "time", of=lambda fold: fold[0].at),
+    h.Column("principal", "Who", of=lambda fold: fold[0].principal),
+    h.Column("action", "What", of=lambda fold: fold[0].action),
+    h.Column("times", "Times", "number", of=len),
+    h.Column("subject", "Subject", of=lambda fold: w.folded(each.subject for each in fold)),
+    h.Column("workspace", "Workspace", of=lambda fold: fold[0].workspace),
+    h.Column("position", "Position", "number", "Of the latest.", lambda fold: fold[0].position),
 )
+
+
+def folds(entries: Iterable[AuditRecord]) -> list[list[AuditRecord]]:
+    """Put together what stands in a row and says the same of who, what and where."""
+    groups = groupby(entries, key=lambda each: (each.principal, each.action, each.workspace))
+    return [list(fold) for _, fold in groups]
 
 
 async def keys(look: Look) -> Shown:
@@ -36,7 +47,7 @@ async def keys(look: Look) -> Shown:
         "Keys",
         "keys",
         keys=found.keys if found else [],
-        entries=audit.entries if audit else [],
+        entries=folds(audit.entries) if audit else [],
         columns=(_KEYS, _ENTRIES),
         is_required=context.keys.is_required,
     )

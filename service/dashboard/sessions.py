@@ -152,8 +152,8 @@ async def sessions(look: Look) -> Shown:
             h.Column("calls", "Calls found", "number", of=len),
             h.Column("failures", "Failures", "number",
                      of=lambda calls: sum(each.call.outcome == "failure" for each in calls)),
-            h.Column("tools", "Tools", of=lambda calls: ", ".join(
-                dict.fromkeys(w.tool_name(each.tool) for each in calls))),
+            h.Column("tools", "Tools", of=lambda calls: w.folded(
+                w.tool_name(each.tool) for each in calls)),
             h.Column("last", "Last call", "time", of=lambda calls: calls[0].call.timestamp),
         ],
         call_columns=[

@@ -1,6 +1,7 @@
 """The page of one tool: how it does, what it takes, how fit it is, and what is said of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -24,7 +25,7 @@ from service.dashboard.recommendations import ASKS
 from service.dashboard.tools import place_of
 from service.health import health_of, tool_health, tool_qualities
 from service.known_tools import KnownToolsQuery, known_tools
-from service.promotions import read_promotion
+from service.promotions import NotPromotedError, read_promotion
 from service.recommendations import recommendations_about
 
 _MAX_LINES: Final = 4
@@ -108,7 +109,8 @@ async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
                 continue  # deleted while it was being read
             fitness.append((namespace, best))
             if namespace in registry.promotions:
-                promotions.append(await read_promotion(context, workspace, namespace))
+                with suppress(NotPromotedError):  # removed meanwhile
+                    promotions.append(await read_promotion(context, workspace, namespace))
         found = await context.history.failures(
             workspace, stored.tool.tool_id, scenario=None, limit=20
         )

@@ -5,7 +5,7 @@ and nothing makes markup.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -107,6 +107,14 @@ def calls(counts: CallCounts) -> int:
 def success_rate(counts: CallCounts) -> float | None:
     """The share of calls that succeeded, in [0, 1]; None without calls."""
     return counts.successes / calls(counts) if calls(counts) else None
+
+
+def folded(names: Iterable[str], most: int = 3) -> str:
+    """Different names in their order, at most `most` of them: `a, b, c and 47 more`."""
+    different = list(dict.fromkeys(names))
+    more = len(different) - most
+    said = ", ".join(different[:most])
+    return f"{said} and {count(more)} more" if more > 0 else said
 
 
 def tool_name(tool: ToolName) -> str:

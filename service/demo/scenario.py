@@ -190,6 +190,8 @@ _SHOWN: dict[Ending, str] = {
     "fine": "[green]ok[/]", "repaired": "[bold green]repaired[/]",
     "by itself": "[yellow]by the agent[/]", "failed": "[red]failed[/]",
 }  # fmt: skip
+_WIDE = 120
+"""Columns from which on each call is one line."""
 _NEXT = """
 Nothing above was canned: errors came from the tools, corrections from /suggest.
 Next: [bold]make serve[/] runs the service and keeps what it learns;
@@ -307,20 +309,51 @@ async def _play_call(
 
 
 def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
-    """Each call that was not right at once: the error, the suggestion and how it ended."""
+    """Each call that was not right at once: the error, the suggestion and how it ended.
+
+    On a narrow terminal what was done stands below the error, and nothing is cut.
+    """
+    wrong = [each for each in played if each.ending != "fine"]
+    if console.width < _WIDE:
+        _show_below(console, wrong)
+        return
     table = _table("agent", "call", "the tool's own error", "suggestion", "sure", "ended",
                    title="Calls that were not right at once")  # fmt: skip
     for column in table.columns[2:4]:
         column.max_width = max(12, (console.width - 53) // 2)
-    for each in played:
-        if each.ending != "fine":
-            sure = f"{each.best['confidence']:.2f}" if each.best else ""
-            table.add_row(
-                each.session.agent, escape(each.call.tool.split("_", 1)[1]),
-                escape(_essence(each.error)), escape(_suggestion(each)), sure,
-                _SHOWN[each.ending] + ("" if each.as_meant else " [red]not as meant[/]"),
-            )  # fmt: skip
+    for each in wrong:
+        table.add_row(
+            each.session.agent, _tool(each), escape(_essence(each.error)),
+            escape(_suggestion(each)), _sure(each), _ended(each),
+        )  # fmt: skip
     console.print(table)
+
+
+def _show_below(console: Console, wrong: Sequence[PlayedCall]) -> None:
+    table = _table("agent", "call", "the tool's own error -> what was done",
+                   title="Calls that were not right at once")  # fmt: skip
+    table.columns[2].no_wrap = False
+    for each in wrong:
+        done = f"{_ended(each)} {_sure(each)}".rstrip()
+        said = escape(_suggestion(each))
+        table.add_row(
+            each.session.agent,
+            _tool(each),
+            f"{escape(_essence(each.error))}\n-> {done}{': ' if said else ''}{said}",
+        )
+    console.print(table)
+
+
+def _tool(each: PlayedCall) -> str:
+    return escape(each.call.tool.split("_", 1)[1])
+
+
+def _sure(each: PlayedCall) -> str:
+    return f"{each.best['confidence']:.2f}" if each.best else ""
+
+
+def _ended(each: PlayedCall) -> str:
+    return _SHOWN[each.ending] + ("" if each.as_meant else " [red]not as meant[/]")
 
 
 def _suggestion(each: PlayedCall) -> str:

@@ -26,6 +26,7 @@ from service.context import Lifecycle
 from service.dashboard import html as h
 from service.dashboard.agents import agent, agents
 from service.dashboard.boundaries import boundaries
+from service.dashboard.criteria import criteria
 from service.dashboard.failures import failures
 from service.dashboard.keys import keys
 from service.dashboard.look import (
@@ -85,6 +86,7 @@ PAGES: Final = (
     Page("/sessions/{session:path}", session),
     Page("/boundaries", boundaries, "Boundaries"),
     Page("/suggestions", suggestions, "Suggestions"),
+    Page("/criteria", criteria, "Criteria"),
     Page("/try", try_it, "Try it"),
     Page("/keys", keys, "Keys"),
 )

@@ -8,6 +8,7 @@ from aftercall import models as m
 from aftercall.models.base import Name
 from service import patterns as states
 from service import statistics
+from service.criteria import criteria as read_criteria
 from service.patterns import PatternsQuery, listed
 from service.requests import (
     Administering,
@@ -93,6 +94,12 @@ async def reflection(query: WindowQuery, space: Reading) -> m.ReflectionStatisti
     one counts when it names in `repairOf` what it mends). Times are those that callers gave.
     """
     return await statistics.reflection(*space, query.window)
+
+
+@router.get("/stats/criteria", summary="What is met of the success criteria")
+async def criteria(query: WindowQuery, space: Reading) -> m.Criteria:
+    """Of each how many of how many meet it, and the share that was asked for (seed 004)."""
+    return await read_criteria(*space, query.window)
 
 
 @router.get("/patterns", summary="Ways in which tools fail, with what helps")

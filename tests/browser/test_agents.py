@@ -55,7 +55,7 @@ def test_an_agent_s_page_says_what_the_api_says(page: Page, story: ServeProcess)
         counted(each["successes"], each["failures"]) for each in told["tools"]
     ]
     patterns = story.get("/patterns")["patterns"]
-    mine = [each["signature"] for each in patterns if "planner" in each["agents"]]
+    mine = [each["title"] for each in patterns if "planner" in each["agents"]]
     assert [row[0] for row in rows(page, "Patterns of an agent")] == mine
-    page.get_by_role("link", name="no answer within <n> s").click()
+    page.get_by_role("link", name=mine[0], exact=True).first.click()
     expect(page).to_have_url(re.compile("/dashboard/patterns/"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from service.demo.scenario import PlayedCall, run_demo
+from service.demo.scenario import PlayedCall, ScriptedCall, ScriptedSession, run_demo, show_calls
 from service.demo.stage import StageError, make_repository
 
 pytestmark = pytest.mark.real
@@ -73,6 +73,25 @@ async def test_the_demo_keeps_its_promise() -> None:
         "right at the first try", "Next: make serve",
     ):  # fmt: skip
         assert words in text
+
+
+def test_at_80_columns_nothing_is_cut() -> None:
+    """Error, suggestion and ending stand whole below one another."""
+    session = ScriptedSession(agent="cyd", name="cyd-1", purpose="p", calls=[])
+    call = ScriptedCall(tool="git_git_show", sends={}, means={}, mistake="m")
+    best = {
+        "confidence": 0.98,
+        "changes": [{"op": "replace", "path": "/revision", "value": "feature/a-long-name-of-it"}],
+    }
+    error = "Error executing tool git_show: Ref 'feature/a-long-name' did not resolve to an object"
+    shown = io.StringIO()
+    console = Console(file=shown, width=80)
+    show_calls(console, [PlayedCall(session, call, "repaired", error, best, as_meant=True)])
+
+    text = " ".join(shown.getvalue().split())
+    assert "Ref 'feature/a-long-name' did not resolve to an object" in text
+    assert "-> repaired 0.98: revision='feature/a-long-name-of-it'" in text
+    assert "…" not in text
 
 
 def test_without_git_the_demo_names_the_cure(

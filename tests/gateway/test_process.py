@@ -11,6 +11,7 @@ import httpx2
 import psutil
 import pytest
 from fastmcp import Client
+from fastmcp.client.transports import StreamableHttpTransport
 
 from aftercall.cli import main
 from tests.gateway.conftest import TIME_SERVER
@@ -148,13 +149,17 @@ async def test_over_http_agents_share_the_servers(
 ) -> None:
     """Several clients over HTTP, one server process; Ctrl-C ends all with exit code 130."""
     words = command(config, service.url, "--transport", "http", "--port", "0", "--agent", "house")
+    words += ["--context", "keeping house"]
     async with started(words, environment) as process:
         line = await first_word(process)
         url = line.split()[-1]
+        named = StreamableHttpTransport(url, headers={"aftercall-context": "a trip"})
         async with Client(url) as one, Client(url, mode="legacy") as other:
             results = await asyncio.gather(
                 *(c.call_tool(NOW, {"timezone": "UTC"}) for c in (one, other, one, other))
             )
+            async with Client(named) as third:
+                await third.call_tool(NOW, {"timezone": "UTC"})
             processes = children("mcp-server-time")
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(200):
@@ -165,8 +170,10 @@ async def test_over_http_agents_share_the_servers(
     assert len(processes) == 1
     assert children("mcp-server-time") == []
     assert {e["agent"] for e in service.recorded} == {"house"}
-    # A modern HTTP client has no session; one from before has its own, and not its secret.
-    assert len({e["sessionId"] for e in service.recorded}) == 2
+    # A modern HTTP client has one of ours; one from before has its own, and not its secret.
+    assert len({e["sessionId"] for e in service.recorded} - {None}) == 2
+    assert [e["context"] for e in service.recorded].count("keeping house") == 4
+    assert [e["context"] for e in service.recorded].count("a trip") == 1
 
 
 @pytest.mark.parametrize(

@@ -113,3 +113,50 @@ def test_junk_at_any_place_breaks_no_reader(at: tuple[str, tuple[Any, ...]], jun
         held = held[key]
     held[place[-1]] = junk
     read_file(json.dumps(value))
+
+
+def test_a_trajectory_of_swe_agent_is_read_once() -> None:
+    """Its steps are the calls, by the first word of each; the history tells the same again."""
+    said = (("open main.py 3", "Error: File main.py not found"), ("open src/main.py", "[File]"))
+    steps = [
+        {"action": f"{action}\n", "observation": observation, "response": f"Look.\n{action}",
+         "state": "{\"open_file\": \"n/a\"}", "thought": "Look.", "execution_time": 0.1,
+         "query": [{"role": "user", "content": "Fix it"}]}
+        for action, observation in said
+    ]  # fmt: skip
+    history: list[dict[str, Any]] = [{"role": "system", "content": "", "agent": "main"}]
+    for number, (action, observation) in enumerate(said):
+        name, *words = action.split()
+        history += [
+            {"role": "assistant", "content": "Look.", "thought": "Look.", "action": action,
+             "agent": "main", "message_type": "action", "tool_calls": [
+                 {"id": f"c{number}", "type": "function", "function": {
+                     "name": name, "arguments": json.dumps({"path": words[0]})}}]},
+            {"role": "tool", "content": observation, "agent": "main",
+             "message_type": "observation", "tool_call_ids": [f"c{number}"]},
+        ]  # fmt: skip
+    whole = {"trajectory": steps, "history": history, "info": {"exit_status": "submitted"}}
+    for document in (whole, {"trajectory": steps}):
+        executions, _ = read_file(json.dumps(document))
+        assert [each.tool_name for each in executions] == ["open", "open"]
+        assert [each.outcome for each in executions] == ["failure", "success"]
+        assert executions[1].parameters == {"action": "open src/main.py\n"}
+        assert {each.agent for each in executions} == {"swe-agent"}
+
+
+@pytest.mark.parametrize(
+    "place", ["input.value", "tool_call.function.arguments", "tool.parameters"]
+)
+def test_arguments_of_openinference_are_read_wherever_they_stand(place: str) -> None:
+    """In a file of spans, and in one row of Phoenix' table for each span."""
+    attributes = {"openinference.span.kind": "tool", "tool.name": "lookup",
+                  place: json.dumps({"city": "Oslo"}), "output.value": "sun"}  # fmt: skip
+    span = {"name": "lookup", "context": {"trace_id": "s1", "span_id": "a"}, "attributes":
+            attributes, "start_time": "2026-02-20T14:30:00Z", "status_code": "OK"}  # fmt: skip
+    row = {"name": "lookup", "span_kind": "TOOL", "context.trace_id": "s1", "context.span_id": "a",
+           "start_time": "2026-02-20T14:30:00Z", "status_code": "OK",
+           **{f"attributes.{name}": value for name, value in attributes.items()}}  # fmt: skip
+    for document in (span, row) if place != "tool.parameters" else (span,):
+        [execution], _ = read_file(json.dumps(document))
+        assert (execution.tool_name, execution.parameters) == ("lookup", {"city": "Oslo"})
+        assert (execution.outcome, execution.session_id) == ("success", "s1")

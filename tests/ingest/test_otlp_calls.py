@@ -257,9 +257,27 @@ def test_a_client_that_cannot_see_a_tools_failure_is_no_witness(read: ReadReques
     assert execution.error.code == "-32602"
 
 
-@pytest.mark.parametrize("said", ['{"query": "x"}', '{"type": "object"}', "{", "x"])
-def test_tool_parameters_that_are_no_schema_are_left_alone(read: ReadRequest, said: str) -> None:
-    """Arguments are never taken from them, and no schema is made up."""
+@pytest.mark.parametrize(
+    ("said", "parameters"),
+    [('{"query": "x"}', {"query": "x"}), ('{"type": "pdf"}', {"type": "pdf"})],
+)
+def test_arguments_where_a_schema_is_due_are_read(
+    read: ReadRequest, said: str, parameters: Json
+) -> None:
+    """Without `input.value` they are the call's, and no schema is made up."""
+    values = {"openinference.span.kind": "tool", "tool.name": "t", "tool.parameters": said}
+    [execution] = read(request(span(1, values)))
+    assert (execution.parameters, execution.input_schema) == (parameters, None)
+    called = {**values, "tool_call.function.arguments": '{"city": "Rome"}'}
+    [execution] = read(request(span(1, called)))
+    assert execution.parameters == {"city": "Rome"}
+
+
+@pytest.mark.parametrize(
+    "said", ['{"type": "object"}', '{"city": {"type": "string"}}', '{"properties": {}}', "{", "x"]
+)
+def test_types_in_tool_parameters_are_no_arguments(read: ReadRequest, said: str) -> None:
+    """Nor a schema, where they are none of an object."""
     values = {"openinference.span.kind": "TOOL", "tool.name": "t", "tool.parameters": said}
     execution, note = read(request(span(1, values)))
     assert (execution.parameters, execution.input_schema) == ({}, None)

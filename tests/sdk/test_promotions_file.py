@@ -220,3 +220,13 @@ def test_missing_files_are_found(tmp_path: Path) -> None:
     )
     assert list(found) == ["gone.py", "folder", "link.py", "loop.py"]
     assert "lies outside" in found["link.py"]
+
+
+def test_a_path_beyond_its_bound_is_refused_with_its_entry() -> None:
+    """As any other mistake of the file, and not as a fault of who reads it."""
+    entry = {
+        "evolved_version": "1.1.0", "evolved_file": "a" * 5_000, "original_version": "1.0.0",
+        "reason": "", "mutation": "", "promoted_at": "2024-01-15T10:30:45Z",
+    }  # fmt: skip
+    with pytest.raises(PromotionsFileError, match=r"entry 'shout': evolved_file: .*4,?096"):
+        parse_promotions(json.dumps({"shout": entry}))

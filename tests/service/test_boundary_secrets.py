@@ -18,7 +18,7 @@ ANSWERS = (
     "/corrections?limit=100", "/known-tools?maxTokens=100000",
     "/known-tools?maxTokens=100000&format=markdown", f"/tools/{TOOL}/failures", "/promotions",
     f"/namespaces/{TOOL}/promotion/history", "/patterns", "/stats/patterns", "/stats/fix-first",
-    "/stats/totals", "/stats/usage", "/stats/tools", "/stats/reflection",
+    "/stats/totals", "/stats/usage", "/stats/tools", "/stats/reflection", "/stats/criteria",
 )  # fmt: skip
 
 COUNTS = {"/suggest", "/patterns", *(each for each in ANSWERS if each.startswith("/stats/"))}

@@ -45,6 +45,7 @@ METHODS = {
     "/stats/tools": "get",
     "/stats/agents/{agent}": "get",
     "/stats/reflection": "get",
+    "/stats/criteria": "get",
     "/stats/patterns": "get",
     "/stats/fix-first": "get",
     "/patterns/{patternId}": "put",

@@ -25,7 +25,7 @@ from tests.service.running_service import (
 DOORS = (
     "/known-tools?maxTokens=100000", "/known-tools?maxTokens=100000&format=markdown", "/patterns",
     "/recommendations?state=all", "/boundaries", "/stats/totals", "/stats/usage", "/stats/tools",
-    "/stats/patterns", "/stats/reflection", "/metrics",
+    "/stats/patterns", "/stats/reflection", "/stats/criteria", "/metrics",
 )  # fmt: skip
 VALUES: dict[str, Any] = {
     "mail": "ann.zqx@acme-zqx.example",

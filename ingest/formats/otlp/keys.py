@@ -51,6 +51,7 @@ OI_TOOL_ID: Final = "tool.id"
 OI_SCHEMA: Final = "tool.parameters"
 OI_JSON_SCHEMA: Final = "tool.json_schema"
 OI_INPUT: Final = "input.value"
+OI_ARGUMENTS: Final = "tool_call.function.arguments"
 OI_OUTPUT: Final = "output.value"
 OI_SESSION: Final = "session.id"
 OI_AGENT: Final = "agent.name"
@@ -109,7 +110,7 @@ RECORDED_AS: Final = "aftercall.execution_id"
 """On spans of calls that the SDK has recorded itself."""
 CONTENT: Final = frozenset({
     TOOL_ARGUMENTS, TOOL_RESULT, PYDANTIC_AI_ARGUMENTS, PYDANTIC_AI_RESULT, GOOGLE_ADK_ARGUMENTS,
-    GOOGLE_ADK_RESULT, OI_INPUT, OI_OUTPUT, OI_SCHEMA, OI_JSON_SCHEMA,
+    GOOGLE_ADK_RESULT, OI_INPUT, OI_ARGUMENTS, OI_OUTPUT, OI_SCHEMA, OI_JSON_SCHEMA,
     *(each.arguments for each in VENDORS), *(each.result for each in VENDORS),
 })  # fmt: skip
 """What may be large: decoded only where the span is a call of a tool."""
@@ -257,14 +258,31 @@ def result_of(value: object) -> JsonValue:
 
 def schema_of(value: object) -> dict[str, Any] | None:
     """A JSON schema of an object; None for everything else, such as arguments in its place."""
+    found = _read_object(value)
+    if found is not None and found.get("type") == "object":
+        return found if isinstance(found.get("properties"), dict) else None
+    return None
+
+
+def arguments_for_schema(value: object) -> dict[str, Any] | None:
+    """The arguments that stand where a schema is due; None for schemas, and for types by name."""
+    found = _read_object(value)
+    if found is None or found.get("type") in _TYPES or "properties" in found:
+        return None
+    names_types = all(isinstance(each, dict) and "type" in each for each in found.values())
+    return None if names_types else found
+
+
+_TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
+
+
+def _read_object(value: object) -> dict[str, Any] | None:
     if isinstance(value, str) and value[:1] == "{" and _is_bounded(value):
         try:
             value = from_json(value)
         except ValueError:
             return None
-    if isinstance(value, dict) and value.get("type") == "object":
-        return value if isinstance(value.get("properties"), dict) else None
-    return None
+    return value if isinstance(value, dict) else None
 
 
 def words_of(result: JsonValue) -> str | None:

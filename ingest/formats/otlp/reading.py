@@ -13,7 +13,7 @@ Three conventions are read, and some vendors' own:
 - Vendors' own, where none of these is kept: the Vercel AI SDK, Traceloop, LangSmith, Langfuse,
   MLflow.
 - OpenInference: spans of the kind TOOL. `tool.parameters` is a schema there. Some write arguments
-  into it; what is no JSON schema of an object is left alone, arguments are never taken from it.
+  into it, or into `tool_call.function.arguments`: they are read where there is no `input.value`.
 
 One request is read as one thing: what a span does not say itself (its agent, its session, whether
 it is the inner half of a call that is told twice) is looked up in the spans around it. Exporters
@@ -258,7 +258,9 @@ def _openinference_call(span: Span) -> ToolCall | None:
     return ToolCall(
         name=text_of(attributes.get(keys.OI_TOOL_NAME), keys.OI_TOOL_NAME) or span.name or None,
         call_id=loose_text(attributes.get(keys.OI_TOOL_ID)),
-        arguments=attributes.get(keys.OI_INPUT),
+        arguments=keys.arguments_for_schema(attributes.get(keys.OI_SCHEMA))
+        if (said := _first(attributes, (keys.OI_INPUT, keys.OI_ARGUMENTS))) is None
+        else said,
         result=attributes.get(keys.OI_OUTPUT),
         input_schema=schema_of(attributes.get(keys.OI_SCHEMA))
         or schema_of(attributes.get(keys.OI_JSON_SCHEMA)),

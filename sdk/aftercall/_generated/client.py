@@ -366,6 +366,10 @@ class Client(BaseClient):
         """What asking about failures did: success before and after it, answers, times to repair."""
         return self._get("/stats/reflection", models.ReflectionStatistics, window=window)
 
+    def criteria(self, window: models.UsageWindow = "24h") -> models.Criteria:
+        """What the calls of a window meet of seed 004's success criteria."""
+        return self._get("/stats/criteria", models.Criteria, window=window)
+
     def pattern_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.PatternStatistics:

@@ -33,6 +33,7 @@ with needing("gateway", "aftercall.adapters.fastmcp"):
 
 from aftercall import outcomes
 from aftercall.adapters import before_call
+from aftercall.adapters.mcp_sessions import HttpSessions, meta_of_headers
 from aftercall.adapters.reflector import (
     META_KEY,
     KnownTool,
@@ -89,12 +90,14 @@ class ReflectionMiddleware(Middleware):
     """Records the calls of a server's tools, and repairs failed ones.
 
     The agent, the session and the purpose are read from the request's `_meta` keys
-    `aftercall/agent`, `aftercall/session` and `aftercall/context`; without them they are the MCP
-    client's name, its session where it has one, and nothing. A call with `aftercall/record: false`
-    passes unseen.
+    `aftercall/agent`, `aftercall/session` and `aftercall/context`, else over HTTP from the headers
+    `aftercall-agent`, `aftercall-session` and `aftercall-context`; without them they are the MCP
+    client's name, its session (over HTTP without one: ours, see `HttpSessions`), and `purpose`. A
+    call with `aftercall/record: false` passes unseen.
 
     Args:
         agent: name of the caller when the request gives none; the MCP client's name when None.
+        purpose: what callers work on that do not say so.
         locate: server and tool behind an exposed tool name, where the two differ (a gateway);
             `server_name` and the name itself when None.
         deliverables: what the results of tools must be, by tool name, or a function of server and
@@ -114,6 +117,7 @@ class ReflectionMiddleware(Middleware):
         self,
         *,
         agent: str | None = None,
+        purpose: str | None = None,
         locate: Callable[[str], tuple[str | None, str]] | None = None,
         deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
         handling_of: Callable[
@@ -137,7 +141,9 @@ class ReflectionMiddleware(Middleware):
         self._start = start or _NoStart()
         self._before = before_call.BeforeCall()
         self._error_texts = ErrorTexts()
+        self._purpose = purpose
         self._process_session = str(uuid4())
+        self._sessions = HttpSessions()
 
     async def on_call_tool(
         self,
@@ -169,7 +175,7 @@ class ReflectionMiddleware(Middleware):
         arguments: JsonObject = request.arguments or {}
         server_name, tool_name = self._locate(request.name)
         handling = self._handling_of(server_name, tool_name)
-        caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
+        caller = self._caller_of(context.fastmcp_context)
         if handling.mode == "off" or not caller.is_recorded or self._passes(request.name):
             return await call_next(context)
         wanted = self._deliverable_of(server_name, tool_name)
@@ -240,12 +246,37 @@ class ReflectionMiddleware(Middleware):
             _noted(reflected, checked, handling.note) if is_well else _advised(reflected, checked)
         )
 
+    def _caller_of(self, context: Context | None) -> Caller:
+        """The caller of the request that `context` belongs to."""
+        request = context.request_context if context is not None else None
+        if context is None or request is None:
+            return Caller(self._agent or "unknown", context=self._purpose)
+        params = request.session.client_params
+        info = params.client_info if params is not None else None
+        meta: dict[str, object] = {}
+        if (http := request.request) is not None:
+            meta = meta_of_headers(http.headers)
+            if negotiated := http.headers.get("mcp-session-id"):
+                session = _negotiated(negotiated)
+            else:
+                host = http.client.host if http.client else ""
+                by = http.headers.get("authorization", "")
+                name = (info.name, info.version) if info else ("", "")
+                session = self._sessions.session_of(host, by, *name)
+        elif request.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            session = self._process_session
+        else:
+            session = context.session_id
+        client = name_or_none(info.name) if info is not None else None
+        caller = Caller(self._agent or client or "unknown", session, self._purpose)
+        return caller.with_meta({**meta, **(request.meta or {})})
+
     async def _refused(
         self, context: MiddlewareContext[mcp_types.CallToolRequestParams], text: str
     ) -> ToolResult:
         """A call whose arguments say no object: not made, recorded as it came."""
         server_name, tool_name = self._locate(context.message.name)
-        caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
+        caller = self._caller_of(context.fastmcp_context)
         error = UnreadableArgumentsError().error
         mode = self._handling_of(server_name, tool_name).mode
         if mode == "off" or not caller.is_recorded or self._passes(context.message.name):
@@ -330,28 +361,9 @@ def _claims_of(tool: Tool | None) -> ToolAnnotations | None:
     return None if claims is None else ToolAnnotations.model_validate(claims)
 
 
-def _caller_of(context: Context | None, agent: str | None, process_session: str) -> Caller:
-    """The caller of the request that `context` belongs to.
-
-    `process_session` is that of a client that owns this process (stdio and in-memory).
-    """
-    request = context.request_context if context is not None else None
-    if context is None or request is None:
-        return Caller(agent or "unknown")
-    params = request.session.client_params
-    client = name_or_none(params.client_info.name) if params is not None else None
-    session: str | None
-    if request.request is not None:
-        # Over HTTP only a negotiated MCP session tells clients apart (hashed, since one who knows
-        # the id can speak in the session); a 2026-07-28 connection has none. An id made up per
-        # request would be worse than none: it would make one client look like many.
-        negotiated = request.request.headers.get("mcp-session-id")
-        session = hashlib.sha256(negotiated.encode()).hexdigest()[:32] if negotiated else None
-    elif request.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        session = process_session
-    else:
-        session = context.session_id
-    return Caller(agent or client or "unknown", session).with_meta(request.meta or {})
+def _negotiated(session_id: str) -> str:
+    """A negotiated session's name: hashed, since one who knows the id can speak in the session."""
+    return hashlib.sha256(session_id.encode()).hexdigest()[:32]
 
 
 def _noted(

@@ -17,6 +17,17 @@ from typing import NoReturn
 from aftercall.errors import AftercallError
 
 GROUP = "aftercall.commands"
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "to try it, and to put it in front of your tools": (
+        "demo", "gateway", "install", "uninstall", "status",
+    ),
+    "for agents and their prompts": ("known-tools", "mcp", "tools", "import"),
+    "for the makers of tools": ("recommendations", "promotions", "rules"),
+    "for who runs a service": (
+        "serve", "settings", "keys", "audit", "export", "forget", "nightly", "rebuild", "worker",
+    ),
+}  # fmt: skip
+"""Who needs which command; those of other distributions stand below."""
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
@@ -91,9 +102,17 @@ def one_line(text: str, most: int = 200) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in line)[:most]
 
 
-class _OneLineEach(argparse.HelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=14, width=100)
+def _listed(commands: Mapping[str, Command]) -> str:
+    """The commands by who needs them, one a line."""
+    grouped = {name for names in _GROUPS.values() for name in names}
+    groups = {**_GROUPS, "others": [name for name in commands if name not in grouped]}
+    width = max(map(len, commands), default=0)
+    lines = []
+    for title, names in groups.items():
+        there = [name for name in names if name in commands]
+        rows = [f"  {name:<{width}}  {commands[name].help}" for name in there]
+        lines += [f"{title}:", *rows, ""] if rows else []
+    return "\n".join(lines)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -109,18 +128,22 @@ def _parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="aftercall",
         description="Aftercall: every tool call teaches the next one.",
-        epilog="`aftercall COMMAND --help` shows the options of a command.",
-        formatter_class=_OneLineEach,
+        epilog=f"{_listed(commands)}\n`aftercall COMMAND --help` shows the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"aftercall {version('aftercall')}")
     added = parser.add_subparsers(
-        metavar="COMMAND", dest="command", title="commands", parser_class=argparse.ArgumentParser
+        metavar="COMMAND",
+        dest="command",
+        title="commands",
+        parser_class=argparse.ArgumentParser,
+        help="one of those below",
     )
     parser.known = [*commands]
     for name, command in commands.items():
         # argparse reads "%" as the start of a format.
         text = command.help.replace("%", "%%")
-        part = added.add_parser(name, help=text, description=text)
+        part = added.add_parser(name, description=text)
         command.add_arguments(part)
         parser.known += part._option_string_actions  # noqa: SLF001 - argparse has no other way
     return parser

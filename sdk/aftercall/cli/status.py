@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
     if status.linger_s is not None:
         ends = f"it ends {duration(status.linger_s)} after the last one left"
         lines.append(f"  {'started':<22} by a gateway; {ends}")
-    lines += [f"  {'not to be learned from':<22} {said}" for said in status.missing]
+    lines += [f"  {'left out by calls':<22} {said}" for said in status.missing]
     for name, note in installed_hooks():
         lines.append(f"  {'hooks of':<22} {name}{'   (' + note + ')' if note else ''}")
     if status.problem:

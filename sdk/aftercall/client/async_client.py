@@ -375,6 +375,10 @@ class AsyncClient(AsyncBaseClient):
         """What asking about failures did: success before and after it, answers, times to repair."""
         return await self._get("/stats/reflection", models.ReflectionStatistics, window=window)
 
+    async def criteria(self, window: models.UsageWindow = "24h") -> models.Criteria:
+        """What the calls of a window meet of seed 004's success criteria."""
+        return await self._get("/stats/criteria", models.Criteria, window=window)
+
     async def pattern_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.PatternStatistics:

@@ -27,6 +27,7 @@ from pydantic import (
 
 from aftercall.errors import ConfigurationError
 from aftercall.explain import explain, nearest, needing
+from aftercall.json_schemas import plain_schema
 from aftercall.json_values import MAX_DEPTH, JsonObject, JsonValue
 from aftercall.models.base import Object
 
@@ -143,8 +144,8 @@ def check_schema(schema: JsonObject) -> JsonObject:
 
 
 def accepts(schema: JsonObject, value: JsonValue) -> bool:
-    """Whether a schema takes a value; a `ValueError` where that cannot be said."""
-    return _validator(json.dumps(schema)).is_valid(value)
+    """Whether a schema, as it is meant, takes a value; a `ValueError` where that cannot be said."""
+    return _meant(json.dumps(schema)).is_valid(value)
 
 
 def schema_errors(
@@ -160,6 +161,11 @@ def schema_errors(
         raise ConfigurationError(
             f"json_schema: cannot be applied to the result ({error})"
         ) from error
+
+
+@lru_cache(maxsize=256)
+def _meant(text: str) -> "jsonschema_rs.Validator":
+    return _validator(json.dumps(plain_schema(json.loads(text))))
 
 
 @lru_cache(maxsize=256)

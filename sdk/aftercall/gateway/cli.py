@@ -63,6 +63,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--host", default="127.0.0.1", help="address for http (default: 127.0.0.1)")
     add("--port", type=int, default=8800, help="port for http; 0 picks one (default: 8800)")
     add("--agent", metavar="NAME", help="name of callers that give none (default: the client's)")
+    add("--context", metavar="TEXT", help="what callers work on that do not say so")
     add(
         "--no-trust-annotations",
         action="store_true",
@@ -180,6 +181,7 @@ def _run(args: argparse.Namespace) -> int:
         api_key=_key(args.key_file),
         address=(args.host, args.port) if args.transport == "http" else None,
         agent=args.agent,
+        purpose=args.context,
         redactor=_redactor(args.secret_name, args.allowlist),
         verbose=args.verbose,
         linger_s=args.linger,

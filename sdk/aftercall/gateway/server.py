@@ -26,7 +26,7 @@ from aftercall.files import data_folder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.connection import FirstAnswers
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
-from aftercall.gateway.local_service import LINGER_S, LocalService
+from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
 from aftercall.gateway.tool_search import NAMES, ToolSearch
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
@@ -63,6 +63,7 @@ def serve(
     api_key: str | None = None,
     address: tuple[str, int] | None = None,
     agent: str | None = None,
+    purpose: str | None = None,
     redactor: Redactor = DEFAULT_REDACTOR,
     verbose: bool = False,
     linger_s: float = LINGER_S,
@@ -73,8 +74,9 @@ def serve(
     The service, a URL, may come and go; one on this machine is started where none answers, and
     ends `linger_s` seconds after its last gateway left. `api_key` is the gateway's own, by default
     that of the environment. `address` is host and port for HTTP; None
-    serves the standard streams. `agent` is the name of callers that give none; `redactor` masks
-    secrets. With `searches` clients find tools instead of seeing all of them.
+    serves the standard streams. `agent` is the name of callers that give none, `purpose` what
+    they work on; `redactor` masks secrets. With `searches` clients find tools instead of seeing all
+    of them.
     """
     process.log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
@@ -87,7 +89,7 @@ def serve(
     @contextlib.asynccontextmanager
     async def opened(callers_key: str | None) -> AsyncIterator[FastMCP[Any]]:
         key = callers_key or api_key
-        recorder = Recorder(base_url=service, api_key=key, redactor=redactor)
+        recorder = Recorder(base_url=service, api_key=key, redactor=redactor, quiet_s=WAITED_FOR_S)
         saying = asyncio.create_task(_say_missing(service, key))
         try:
             # No retries of its own: a failing call would wait, and registration retries.
@@ -98,6 +100,7 @@ def serve(
                     recorder=recorder,
                     policy=policy,
                     agent=agent,
+                    purpose=purpose,
                     observers=observers,
                     lists=LastLists(data_folder() / "listed"),
                     in_use=local.looked,
@@ -284,6 +287,7 @@ def build_gateway(
     recorder: ExecutionSink,
     policy: ReflectionPolicy | None = None,
     agent: str | None = None,
+    purpose: str | None = None,
     errlog: TextIO | None = None,
     observers: Sequence[CallObserver] = (),
     lists: LastLists | None = None,
@@ -314,6 +318,7 @@ def build_gateway(
                 client=client,
                 recorder=recorder,
                 agent=agent,
+                purpose=purpose,
                 policy=policy,
                 locate=upstreams.locate,
                 deliverables=upstreams.deliverable,

@@ -325,6 +325,37 @@ class ReflectionStatistics(Statistics):
     """None where no call was watched."""
 
 
+CriterionName = Literal[
+    "context", "right_fix", "repaired", "repaired_of_not_refused", "lift", "lessons"
+]
+
+
+class Criterion(WireModel):
+    """One of seed 004's success criteria: how many of how many meet it."""
+
+    name: CriterionName
+    """`context`: calls that say what they are for. `right_fix`: calls as a suggestion wants them
+    that worked. `repaired`: failed calls that worked by a repair, before the call or after it;
+    `repaired_of_not_refused`: the same of those that no permission refused. `lift`: such calls, of
+    all calls that callers sent. `lessons`: of the ten most frequent patterns those with a lesson,
+    which known tools tell."""
+    met: int = Field(ge=0)
+    of: int = Field(ge=0)
+    asked: float | None = Field(default=None, ge=0, le=1)
+    """The share that was asked for; None where any is better."""
+
+    @property
+    def share(self) -> float | None:
+        """The share that meets it, in [0, 1]; None of none."""
+        return self.met / self.of if self.of else None
+
+
+class Criteria(Statistics):
+    """Answer of `GET /stats/criteria`."""
+
+    criteria: list[Criterion]
+
+
 class PatternFailures(WireModel):
     """A pattern with how often it was met within a window."""
 

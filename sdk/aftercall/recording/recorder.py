@@ -80,6 +80,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         max_batch: most executions in one request, up to 1,000.
         max_spool_bytes: most bytes on disk, per service, over all processes.
         flush_interval_s: how long executions gather before they are sent, in seconds.
+        quiet_s: seconds from now in which it is no news that the service is away, since it starts.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         max_batch: int = 500,
         max_spool_bytes: int = 64 * 1024 * 1024,
         flush_interval_s: float = 0.2,
+        quiet_s: float = 0.0,
     ) -> None:
         self._client = client
         self._base_url = (
@@ -106,6 +108,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._max_batch = min(max_batch, MAX_BATCH)
         self._flush_interval_s = flush_interval_s
         self._spool = _open_spool(spool_dir, self._base_url, known_as, max_spool_bytes)
+        self._quiet_until = time.monotonic() + quiet_s
         self._closed = False
         self._begin()
         self._start()
@@ -203,6 +206,7 @@ class Recorder(AbstractContextManager["Recorder"]):
             spool=self._spool,
             losses=self._losses,
             max_batch=self._max_batch,
+            quiet_until=self._quiet_until,
         )
         self._stopping = False
         self._starting = threading.Lock()
@@ -336,11 +340,13 @@ class Courier:
     spool: Spool | None
     losses: LossReport
     max_batch: int
+    quiet_until: float = 0.0
 
     def __post_init__(self) -> None:
         self._client: Client | None = None
         self._hand: list[bytes] = []
         self._disk_failed = False
+        self._is_warned = False
         self._failures = 0  # of requests, since the last answer
         self._retry_at = 0.0  # time.monotonic()
         self._lock = threading.Lock()  # of _hand and counts
@@ -485,9 +491,9 @@ class Courier:
                 self._back_off(error)
                 groups.appendleft(group)
             else:
-                if self._failures:
+                if self._is_warned:
                     _LOGGER.info("the service takes executions again")
-                self._failures = 0
+                self._failures, self._is_warned = 0, False
                 with self._lock:
                     self.counts.update(sent=receipt.accepted, duplicates=receipt.duplicates)
                 named = "the service named them in its receipt"
@@ -503,7 +509,8 @@ class Courier:
             reason = f"it answered {error.status} {error.code}"
             wait_s = max(wait_s, min(error.retry_after_s or 0.0, _MAX_RETRY_AFTER_S))
         self._retry_at = time.monotonic() + max(wait_s, 0.01)
-        if self._failures == 1:
+        if not self._is_warned and time.monotonic() >= self.quiet_until:
+            self._is_warned = True
             _LOGGER.warning("the service takes no executions at the moment: %s", reason)
 
     def _lose(self, number: int, reason: str, how: str = "dropped") -> None:

@@ -116,8 +116,7 @@ class AsyncToolbox:
 
     async def register_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Define a tool in this program and, which may fail by itself, at the service."""
-        self.resolver.add(tool_id, spec)
-        return await self.resolver.service.put_tool(tool_id, spec)
+        return await self.resolver.add(tool_id, spec)
 
     async def get_tool(
         self,

@@ -4,6 +4,7 @@ This machine goes first: its promotions file before the service's promotions, de
 program before registered ones. While the service is away, these are what there is.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ _AWAY = (
     errors.ProtocolError,
 )
 """What means that the service cannot be asked now."""
+_INDEXED_S = 3.0
+_LOOK_EVERY_S = 0.05
 
 
 class Resolver:
@@ -46,6 +49,7 @@ class Resolver:
         self._client = client
         self._own = {tool_id: as_tool(tool_id, spec) for tool_id, spec in tools.items()}
         self._promotions_file = promotions_file
+        self._is_new = False
 
     @property
     def service(self) -> AsyncClient:
@@ -54,9 +58,11 @@ class Resolver:
             raise errors.ServiceUnreachableError("this toolbox has no service; give it a client")
         return self._client
 
-    def add(self, tool_id: str, spec: ToolSpec) -> None:
-        """Add a definition of this program."""
+    async def add(self, tool_id: str, spec: ToolSpec) -> Tool:
+        """Define a tool in this program, and register it, which may fail by itself."""
         self._own[tool_id] = as_tool(tool_id, spec)
+        self._is_new = True
+        return await self.service.put_tool(tool_id, spec)
 
     async def known(self) -> list[Tool]:
         """The tools of this program, and those that are registered where the service answers."""
@@ -96,9 +102,20 @@ class Resolver:
         return best.model_copy(update={"tool": ranked[0].tool, "candidates": ranked})
 
     async def find(self, scenario: str, tags: Sequence[str] | None, limit: int) -> FoundTools:
-        """Tools for a scenario, best first."""
+        """Tools for a scenario, best first, those that were registered just now among them."""
+        if self._is_new:
+            self._is_new = False
+            await self._indexed()
         found = await self.service.find_tools(scenario, tags=tags, limit=limit)
         return found.model_copy(update={"candidates": await self._ranked(found.candidates)})
+
+    async def _indexed(self) -> None:
+        """Wait until the service finds all that it was given, 3 s at most; a look, no promise."""
+        with suppress(errors.AftercallError):
+            for _ in range(round(_INDEXED_S / _LOOK_EVERY_S)):
+                if not (await self.service.status()).pending_indexing:
+                    return
+                await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _ranked(self, ranked: Sequence[RankedTool]) -> list[RankedTool]:
         promotions = self.promotions()

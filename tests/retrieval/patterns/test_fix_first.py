@@ -20,6 +20,11 @@ from retrieval.reading.faults import FaultKind
          "add: revision not found"),
         ("invalid_parameters", "pair <v> not recognised", {}, ["pair"], "add: pair refused"),
         ("invalid_parameters", "<n> Bad Request", {}, [], "add: parameters refused"),
+        ("not_found", "Entity with name <v> not found", {}, [],
+         "add: Entity with name … not found"),
+        ("not_found", "add: <v>: No such file or directory", {}, [],
+         "add: No such file or directory"),
+        ("not_found", "<v> not found", {}, [], "add: not found"),
         ("timeout", "add timed out", {}, ["add"], "add: takes too long"),
         ("unknown", "cannot fetch\n<v>", {}, [], "add: cannot fetch …"),
         ("execution", "", {}, [], "add: fails"),
@@ -29,7 +34,7 @@ def test_a_title_says_tool_place_and_what_is_wrong(
     category: ErrorCategory, leader: str, places: dict[str, FaultKind], subjects: list[str],
     title: str,
 ) -> None:  # fmt: skip
-    """And never how a validator puts it; the tool's own words only where nothing is known."""
+    """And never how a validator puts it; the tool's own words where no place is known."""
     pattern = ConsolidatedPattern(
         pattern_id="p", server_name=None, tool_name="add", category=category, leader=leader,
         places=places, subjects=subjects,
