@@ -38,6 +38,7 @@ from rapidfuzz import fuzz
 
 from aftercall.json_patch import same_json
 from bench import data
+from bench.figures import made_by
 from service.context import Context, open_context
 from service.hooks.advice import SessionAdvice
 from service.hooks.clients import HookClient, read_client
@@ -384,7 +385,8 @@ def main() -> None:
     print(text)
     if args.write:
         about = (__doc__ or "").split("\n\n", 2)[2].strip()
-        head = "# Hooks of coding agents\n\n`python -m bench.hooks --cost --write`\n\n"
+        made = made_by("python -m bench.hooks --cost --write")
+        head = f"# Hooks of coding agents\n\n{made}\n\n"
         FIGURES.write_text(f"{head}{about}\n\n{text}\n", encoding="utf-8")
 
 
