@@ -30,7 +30,6 @@ from retrieval.proposals.values import (
     wrong_type_options,
 )
 from retrieval.reading.faults import Fault, FaultKind
-from retrieval.values import fits
 
 Options = Callable[[Case, int, Fault], Iterable[Option]]
 """What a proposer yields for a fault, which has its index in the case."""
@@ -154,13 +153,6 @@ def _unwrapped(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from unwrapped_options(case, index, fault.parameter)
 
 
-def _of_wrong_type(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """A value that also has the wrong type, whatever else the error says of it."""
-    view = case.parameter(fault.parameter)
-    if view is not None and not fits(case.parameters.get(str(fault.parameter)), view.types):
-        yield from wrong_type_options(case, index, fault)
-
-
 def _usual(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if fault.parameter is not None:
         yield from usual_values(case, index, fault.parameter)
@@ -171,7 +163,7 @@ def _usual_in_range(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from _usual(case, index, fault)
 
 
-_OF_CALL = ("values.refused", "values.unwrapped", "values.cast")
+_OF_CALL = ("values.refused", "values.unwrapped")
 _RENAMED = ("names.renamed",)
 _WRONG_TYPE: frozenset[FaultKind] = frozenset(("wrong_type",))
 _RANGE: frozenset[FaultKind] = frozenset(("out_of_range",))
@@ -189,7 +181,6 @@ for _each in (
     Proposer("values.bounds", _RANGE, out_of_range_options),
     Proposer("values.refused", _VALUES, refused_value_options),
     Proposer("values.unwrapped", _VALUES, _unwrapped),
-    Proposer("values.cast", _VALUES, _of_wrong_type),
     Proposer("task.values", _VALUES | _RANGE, context_options),
     Proposer("task.missing", _MISSING, _if_missing(context_options), unless=_RENAMED),
     Proposer("session.records", _VALUES | _WRONG_TYPE, record_options),
