@@ -26,6 +26,7 @@ _ABSOLUTE = "absolute path"
 _LONGEST = 400
 _LONGEST_VALUE = 1_600
 _MOST = 3
+_DRIVE = re.compile(r"[A-Za-z]:/")
 _BLANK = re.compile(r"\s")
 _TOKEN = re.compile(r"[^\s\"'`,;()\[\]{}<>|=]+")
 _ROOTED = re.compile(r"/|~/|[A-Za-z]:[\\/]")
@@ -225,9 +226,8 @@ def _found(text: str, known: KnownPaths, *, is_relative: bool) -> list[Found]:
     """Return what a wrong path may mean, likeliest first, with its marks between folders."""
     plain = _plain(text)
     found = [] if is_relative else list(_near(plain, known))
-    is_windows = "\\" in text or any("\\" in path for path in known.whole)
     return [
-        (path.replace("/", "\\") if is_windows else path, reason, trials)
+        (path.replace("/", "\\") if "\\" in text or _DRIVE.match(path) else path, reason, trials)
         for path, reason, trials in found or _absolute(plain, known)
     ]
 

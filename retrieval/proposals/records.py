@@ -26,6 +26,7 @@ from retrieval.values import cast_to_one, fits, is_placeholder
 _CATEGORIES = frozenset(("not_found", "invalid_parameters", "unknown", "execution"))
 _LONGEST = 200
 _SHORTEST = 4
+_MOST_WORDS = 5
 _BEGUN = 8
 """Letters of a value from which on the only longer one that begins so is meant."""
 _ME = frozenset(("me", "self", "myself", "current_user", "current-user"))
@@ -145,7 +146,7 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
         wanted = _wanted(case, names[-1], _NO_FAULT)
         if sent in known and not (wanted.is_id and "id" not in sent.lower()):
             continue
-        if not may_be_wrong and not _stands_for(names[-1], sent):
+        if not (may_be_wrong or _stands_for(names[-1], sent)) or _is_said_freely(names[-1], sent):
             continue
         labels = _labels(session, records, wanted, sent)
         for value, reason, trials in _found(wanted, sent, records, labels=labels):
@@ -155,6 +156,12 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
                 break
     if len(found) == 1:
         yield found[0]
+
+
+def _is_said_freely(name: str, text: str) -> bool:
+    """Whether a text is its caller's own words: a sentence, a command, a query."""
+    free = WORDS["free_text"] | WORDS["never_of_context"] | {"description", "explanation", "reason"}
+    return len(text.split()) > _MOST_WORDS or not free.isdisjoint(words_of(name))
 
 
 def _put(case: Case, path: Path, sent: JsonValue, value: JsonValue) -> Edit:
@@ -221,7 +228,7 @@ def _near(text: str, held: Sequence[str]) -> str | None:
     near = nearest(text, list(dict.fromkeys(held)))
     if near is None or near[0] == text:
         return None
-    is_begun = near[1] == "start" and len(text) >= _BEGUN
+    is_begun = near[1] == "start" and len(text) >= _BEGUN and " " not in text
     return near[0] if is_begun or near[1] in ("same", "slip", "slips") else None
 
 
