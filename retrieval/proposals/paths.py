@@ -99,8 +99,9 @@ def known_paths(case: Case) -> KnownPaths:
             for value in record.fields.values():
                 if isinstance(value, str) and not _BLANK.search(value):
                     known.add(value, folders)
-    for _, value in leaves_like(case.whole or case.parameters, ()):
-        if isinstance(value, str) and _ROOTED.match(value) and not _is_blamed(case, value):
+    for place, value in leaves_like(case.whole or case.parameters, ()):
+        is_folder = not _OF_FOLDERS.isdisjoint(words_of(str(place[-1])))
+        if is_folder and isinstance(value, str) and _ROOTED.match(value):
             known.bases.append(_plain(value))
     return known
 
@@ -113,10 +114,6 @@ def _is_path(text: str) -> bool:
 
 def _plain(text: str) -> str:
     return text.replace("\\", "/")
-
-
-def _is_blamed(case: Case, value: str) -> bool:
-    return any(fault.value_text and fault.value_text in value for fault in case.faults)
 
 
 # ------------------------------------------------------------------ what is proposed

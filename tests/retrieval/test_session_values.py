@@ -108,3 +108,10 @@ def test_the_caller_is_who_the_tool_says() -> None:
     mine = [("get_me", {}, {"login": "octo", "id": 7, "name": "Octo Cat"})]
     assert proposed({"owner": "your-username"}, "404 Not Found", mine)[0] == {"owner": "octo"}
     assert proposed({"owner": "acme"}, "404 Not Found", mine) == []
+
+
+def test_another_files_folder_is_no_base() -> None:
+    """Where a copy goes to says nothing of where it comes from."""
+    call = {"source_path": "export/report.pdf", "destination_path": "/mnt/2025/report.pdf"}
+    message = "source_path must be absolute (got 'export/report.pdf')"
+    assert proposed(call, message, []) == []
