@@ -276,16 +276,20 @@ def table(counts: Counts) -> list[str]:
     of_mistakes = sum(files.values()) - sum(
         n for (kind, _), n in files.items() if kind.startswith("silent, and")
     )
+
+    def share(count: int, of: int) -> str:
+        return f"{count / of:.2f}" if of else "-"
+
     lines = [
         "| | of | share |",
         "|---|---|---|",
         f"| good calls changed or refused | {counts.good_changed} of {counts.good:,} | |",
         f"| good calls that something was said of | {counts.good_told} of {counts.good:,} | |",
         f"| failing calls of built-in tools, not refused by the user | {failures} | |",
-        f"| ... advised or repaired rightly | {advised_right} | {advised_right / failures:.2f} |",
-        f"| ... or rightly left alone | {right} | {right / failures:.2f} |",
+        f"| ... advised or repaired rightly | {advised_right} | {share(advised_right, failures)} |",
+        f"| ... or rightly left alone | {right} | {share(right, failures)} |",
         f"| ... advised rightly, of those that are no command's own result | {advised_right} of "
-        f"{of_mistakes} | {advised_right / of_mistakes:.2f} |",
+        f"{of_mistakes} | {share(advised_right, of_mistakes)} |",
         f"| advice that the agent did by itself, of all advice | {advised_right} of "
         f"{sum(advised.values())} | {advised_right / max(1, sum(advised.values())):.2f} |",
         "",
