@@ -28,6 +28,8 @@ _LONGEST_VALUE = 1_600
 _MOST = 3
 _DRIVE = re.compile(r"[A-Za-z]:/")
 _BLANK = re.compile(r"\s")
+_MAY_BE_PATH = re.compile(r"[/\\]|\.\w")
+"""What most words of a text lack; the others are looked at closer, which takes far longer."""
 _TOKEN = re.compile(r"[^\s\"'`,;()\[\]{}<>|=]+")
 _ROOTED = re.compile(r"/|~/|[A-Za-z]:[\\/]")
 _FILE = re.compile(r"\A[\w@%+~ -][\w.@%+~ -]*\.[A-Za-z0-9]{1,8}\Z|\A\.[\w-]+\Z")
@@ -94,7 +96,8 @@ def known_paths(case: Case) -> KnownPaths:
         ]  # fmt: skip
         folders = {_plain(text).rstrip("/") for text in paths if not _BLANK.search(text)} or {""}
         for token in call.words:
-            known.add(token, folders)
+            if _MAY_BE_PATH.search(token):
+                known.add(token, folders)
         for record in call.records:
             for value in record.fields.values():
                 if isinstance(value, str) and not _BLANK.search(value):
@@ -317,7 +320,7 @@ def is_own_path(case: Case, former: JsonValue, value: str) -> bool:
         return False
     before = set(_TOKEN.findall(former))
     new = [token for token in _TOKEN.findall(value) if token not in before]
-    if not new or len(new) > _MOST:
+    if not new or len(new) > _MOST or not all(map(_MAY_BE_PATH.search, new)):
         return False
     known = known_paths(case)
     parents = {_parent(each) for each in (*known.whole, *known.listed)} | set(known.listed)
