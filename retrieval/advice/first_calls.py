@@ -56,7 +56,9 @@ def learned_first_call(case: Case) -> Advice | None:
 # ------------------------------------------------------------------ tools that a text names
 _TABLE = read_table("advice/first_calls.toml")
 _SENTENCES = [(row["pattern"], bool(row.get("plain"))) for row in _TABLE["sentences"]]
-_CUE = re.compile(r"call|invok|\bus(?:e|ing)\b|\brun|execut|query|from|via|by|with", re.IGNORECASE)
+_CUE = re.compile(
+    r"\bcall|invok|\bus(?:e|ing)\b|\brun|execut|obtain|retrieved|returned|gotten", re.IGNORECASE
+)
 _INSTEAD = re.compile(r"[^.;\n]{0,60}\binstead\b", re.IGNORECASE)
 _NOT = re.compile(r"\b(?:not|n't|never|avoid|without)\W+(?:\w+\W+)?\Z", re.IGNORECASE)
 _IS_NAME = re.compile(r"[a-z]\w*[_-]\w|[a-z]+[A-Z]|\w+\.[a-z]|\w+__\w")
@@ -64,8 +66,11 @@ _NO_NAMES = frozenset(_TABLE["no_names"])
 
 
 def may_name_tool(text: str) -> bool:
-    """Return whether a text may say which tool to call; cheap, before the server's are listed."""
-    return _CUE.search(text) is not None
+    """Return whether a sentence of a text names a tool; asked before a server's are listed."""
+    if _CUE.search(text) is None:
+        return False
+    text = text[:_READ]
+    return any(compiled(pattern, re.IGNORECASE).search(text) for pattern, _ in _SENTENCES)
 
 
 def named_tool(
@@ -79,8 +84,6 @@ def named_tool(
         names: tools of the server, as far as they are known.
         others: names that are no tools: the call's parameters and their short values.
     """
-    if not may_name_tool(text):
-        return None
     text = text[:_READ]
     by_letters = {_letters(name): name for name in islice(names, MAX_TOOLS)}
     own = {_letters(failed), *map(_letters, others)}
