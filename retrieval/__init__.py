@@ -43,6 +43,7 @@ def read_json(name: str) -> Any:
 
 
 WORDS: dict[str, frozenset[str]] = {
-    what: frozenset(words) for what, words in read_table("words.toml")["words"].items()
+    what: frozenset(words)
+    for what, words in read_table("knowledge/values/words.toml")["words"].items()
 }
 """Words of names and texts, by what they say."""

@@ -8,15 +8,14 @@ how rows become hits.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import qdrant_edge as qdrant
 from numpy.typing import NDArray
 
-Kind = Literal["success", "reflection", "tool", "scenario", "evolution"]
-"""What a document is about: a shape of successful calls, a pattern of failures, a registered tool,
-what a tool was used for, or why a tool was evolved."""
+from retrieval.knowledge.rows.documents import Kind
+
 UNIT_TOLERANCE = 1e-3
 """Half precision keeps a vector's length to that."""
 AVERAGE_TERMS = 40.0
