@@ -6,15 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
 from aftercall import models as m
-from aftercall.change_classes import reads_only
-from retrieval.answers.advice.advise import (
-    CUT,
-    NEVER_RETRIED,
-    abstention_reason,
-    advise,
-    loop_note,
-    retry_advice,
-)
+from aftercall.policy import NEVER_RETRIED, decide_repeat
+from retrieval.answers.advice.advise import CUT, abstention_reason, advise, loop_note
 from retrieval.answers.judge.model import shipped_model
 from retrieval.answers.judge.policy import follow
 from retrieval.answers.judge.ranking import RankedProposal, judge
@@ -71,7 +64,7 @@ class RankedSuggestion:
     alike: bool = False
     """Whether several sessions mended such a call so."""
     principals: int = 0
-    """Whose repairs count for its meaning (`change_classes.may_be_followed`)."""
+    """Whose repairs count for its meaning (`aftercall.policy`)."""
     is_strange: bool = False
     """Whether it rests on what one other principal alone says: it is advice, and not sure."""
     of_sibling: bool = False
@@ -168,8 +161,13 @@ def _gated(question: Question, ranked: RankedSuggestion) -> m.RetryAdvice:
 
 def _repeated(question: Question) -> m.RetryAdvice:
     case, tool_name = question.case, question.call_context.tool_name
-    reads = reads_only(tool_name, question.annotations, case.parameters)
-    return retry_advice(case.reading, question.annotations, reads=reads)
+    return decide_repeat(
+        case.reading.category,
+        tool_name,
+        question.annotations,
+        case.parameters,
+        rejected=case.reading.rejected_before_run,
+    )
 
 
 def _advised_or_ranked(

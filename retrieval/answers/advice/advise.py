@@ -15,7 +15,7 @@ from rapidfuzz.distance import JaroWinkler
 from aftercall.change_classes import reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
+from aftercall.models import ErrorCategory, ExecutionError
 from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import is_redacted
 from retrieval import read_table
@@ -328,31 +328,6 @@ def _states_a_repair(case: Case) -> bool:
         or (each.minimum, each.maximum) != (None, None)
         for each in (*case.reading.faults, *shown)
     )
-
-
-NEVER_RETRIED: frozenset[ErrorCategory] = frozenset({"permission_denied", "user_rejected"})
-
-
-def retry_advice(
-    reading: ErrorReading, annotations: ToolAnnotations, *, reads: bool
-) -> RetryAdvice:
-    """Return whether the call may be sent again; `annotations` are claims that the caller trusts.
-
-    `reads` says that the tool only reads, by its hints or, where it has none, by its name.
-    """
-    safe, reason = True, "the tool says that doing it twice changes nothing"
-    if reading.category in NEVER_RETRIED:
-        safe, reason = False, "a refused call is not tried again"
-    elif reading.rejected_before_run:
-        reason = "the call was rejected before it ran"
-    elif annotations.read_only_hint:
-        reason = "the tool says that it only reads"
-    elif reads:
-        reason = "the tool only reads, by its name"
-    elif not annotations.idempotent_hint:
-        safe = False
-        reason = "the call may have had an effect, and nothing says that it can be repeated"
-    return RetryAdvice(safe=safe, reason=reason)
 
 
 LOOP = 3

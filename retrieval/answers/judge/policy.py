@@ -1,14 +1,14 @@
-"""The policy: whether a repair may be followed without asking, and one true sentence why.
+"""What the service knows of a repair, for the policy that it shares with the SDK.
 
-It reads the account's class, the tool's hints, whether the call was rejected before it ran, and who
-mended such calls so. How sure a repair is does not matter here; what it could do wrong does.
+The account's class, what it leaves open, and the doubts that only the service can have.
 """
 
 from collections.abc import Iterable
 
 from aftercall import models as m
-from aftercall.change_classes import alters_qualifier, may_be_followed, qualifiers_of, reads_only
+from aftercall.change_classes import alters_qualifier, qualifiers_of, reads_only
 from aftercall.json_values import JsonObject
+from aftercall.policy import Repair, decide_repair
 from retrieval.answers.proposers.case import Case
 from retrieval.knowledge.calls.account import Account
 
@@ -36,32 +36,33 @@ def follow(
         is_strange: whether the repair rests on what one other principal says.
         of_sibling: whether it was learned on another tool and has not worked on this one.
     """
+    refusal = "nobody states one of its values" if account.unexplained else ""
     if account.questions:
-        return m.RetryAdvice(safe=False, reason=question_of(account))
-    if account.unexplained:
-        return m.RetryAdvice(safe=False, reason="nobody states one of its values")
-    safe, reason = may_be_followed(
-        account.change_class,
-        tool_name,
-        hints,
-        rejected=case.reading.rejected_before_run,
-        call=case.parameters,
-        principals=principals,
-        quorum=case.quorum,
+        refusal = question_of(account)
+    doubts = []
+    if of_sibling:
+        doubts.append("it mended a like tool, and has not been tried on this one")
+    if is_strange:
+        doubts.append("only one other caller has reported this repair")
+    reads = reads_only(tool_name, hints, case.parameters)
+    if not reads and not alters_qualifier(case.parameters, corrected):
+        names = _unknown_qualifiers(case, corrected)
+        passed = "the tool may pass over `{}`, which limits what the call does"
+        doubts.extend(map(passed.format, names))
+    return decide_repair(
+        Repair(
+            change_class=account.change_class,
+            tool_name=tool_name,
+            hints=hints,
+            before=case.parameters,
+            after=corrected,
+            rejected=case.reading.rejected_before_run,
+            principals=principals,
+            quorum=case.quorum,
+            refusal=refusal,
+            doubts=doubts,
+        )
     )
-    if safe and of_sibling:
-        reason = "it mended a like tool, and has not been tried on this one"
-        return m.RetryAdvice(safe=False, reason=reason)
-    if safe and is_strange:
-        return m.RetryAdvice(safe=False, reason="only one other caller has reported this repair")
-    writes = not reads_only(tool_name, hints, case.parameters)
-    if safe and writes and alters_qualifier(case.parameters, corrected):
-        reason = "a parameter that limits what the call does would be lost or become another"
-        return m.RetryAdvice(safe=False, reason=reason)
-    if safe and writes and (names := _unknown_qualifiers(case, corrected)):
-        reason = f"the tool may pass over `{names[0]}`, which limits what the call does"
-        return m.RetryAdvice(safe=False, reason=reason)
-    return m.RetryAdvice(safe=safe, reason=reason)
 
 
 def question_of(account: Account) -> str:
