@@ -44,7 +44,7 @@ class Question:
     """All that an answer is made from: no I/O from here on.
 
     `annotations` are the claims about the tool that the caller trusts; `call_context` is where the
-    call stands, beside the case.
+    call stands, next to the case.
     """
 
     case: Case
@@ -62,11 +62,11 @@ class RankedSuggestion:
     edit_key: str
     estimate: float | None = None
     alike: bool = False
-    """Whether several sessions mended such a call so."""
+    """Whether several sessions repaired such a call so."""
     principals: int = 0
     """Whose repairs count for its meaning (`aftercall.policy`)."""
     is_strange: bool = False
-    """Whether it rests on what one other principal alone says: it is advice, and not sure."""
+    """Whether it rests on what one other principal alone states: it is advice, and not sure."""
     of_sibling: bool = False
     """Whether it was learned on another tool, and has not worked on this one yet."""
     account: Account | None = None
@@ -75,7 +75,7 @@ class RankedSuggestion:
     """`documents.shape_of` what it sends, where only names and types are changed."""
 
     def noted(self, note: str | None) -> "RankedSuggestion":
-        """The same with a note behind its lesson."""
+        """Return the same with a note behind its lesson."""
         if note is None:
             return self
         lesson = f"{self.suggestion.lesson} {note}".strip()
@@ -89,7 +89,7 @@ class Answer:
     response: m.SuggestResponse
     ranked: dict[str, RankedSuggestion]
     faults: Mapping[str, FaultKind]
-    """What the error says is wrong, by place."""
+    """What the error states is wrong, by place."""
 
 
 def answer(question: Question, *, limit: int) -> Answer:
@@ -173,9 +173,12 @@ def _repeated(question: Question) -> m.RetryAdvice:
 def _advised_or_ranked(
     question: Question, advice: Advice | NoAdvice | None
 ) -> list[RankedSuggestion]:
-    """The advice where there is one; beside it a repair that was learned for this very error."""
+    """Return the advice where there is one.
+
+    Next to it a repair that was learned for this very error.
+    """
     if advice is CUT:
-        return []  # whatever mended such an error, it was not in the call
+        return []  # whatever repaired such an error, it was not in the call
     note = loop_note(question.call_context)
     ranked = []
     known = question.case.signature
@@ -199,7 +202,10 @@ def _advised_or_ranked(
 
 
 def _order(ranked: RankedSuggestion) -> tuple[int, float]:
-    """What several mended alike is first where it is likely; what rests on one stranger is last."""
+    """Put first what several repaired alike, where it is likely.
+
+    What rests on one stranger is last.
+    """
     confidence = ranked.suggestion.confidence
     is_likely = confidence >= _LIKELY and not ranked.is_strange
     return (0 if ranked.alike else 1) if is_likely else 2, -confidence
@@ -234,7 +240,7 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
 
 
 def of_sibling(option: Option) -> bool:
-    """Whether an option is what mended another tool, and nothing else says it."""
+    """Return whether an option is what repaired another tool, and nothing else states it."""
     return option.repairs > 0 and set(option.sources) == {"similar"}
 
 
@@ -272,7 +278,10 @@ def _suggestion(case: Case, judged: RankedProposal, estimate: Estimate) -> m.Sug
 
 
 def changes_of(case: Case, proposal: Proposal, account: Account) -> list[m.Change]:
-    """What a proposal changes, each with its reason: its proposer's, or that of the account."""
+    """Return what a proposal changes, each with its reason.
+
+    Its proposer's, or that of the account.
+    """
     reasons: dict[str, str] = {}
     for option in proposal.options:
         for edit in option.edits:
@@ -301,7 +310,10 @@ def changes_of(case: Case, proposal: Proposal, account: Account) -> list[m.Chang
 
 
 def _advised(case: Case, advice: Advice) -> RankedSuggestion:
-    """An action that leaves the parameters as they are; its own history counts with the prior."""
+    """Return an action that leaves the parameters as they are.
+
+    Its own history counts with the prior.
+    """
     trials = advice.trials
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
     rule = rule if advice.action == "retry_unchanged" else None

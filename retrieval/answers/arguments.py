@@ -12,7 +12,7 @@ from retrieval.knowledge.values.parameters import CallT
 
 
 def read_arguments(text: str) -> JsonObject | None:
-    """Return the object that the text of a call's arguments says, in whatever notation.
+    """Return the object that the text of a call's arguments states, in whatever notation.
 
     None where it says none, where it breaks off inside of a value, and where a value of the object
     stands nowhere in the text: nothing is completed by a guess.

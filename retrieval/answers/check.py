@@ -1,6 +1,6 @@
 """Checking a call before it is made: by its schema, what is known of the tool, and learned rules.
 
-No text is embedded and nothing is searched. `repair` is said of a lossless change alone, and only
+No text is embedded and nothing is searched. `repair` is stated of a lossless change alone, and only
 where it is proven: the caller's own schema refuses the call and takes the repaired one, or several
 mended such a call so, none of whose failures came again, while no success ever looked like the call
 as it is. Whatever is less sure is a warning, and a call that fits passes.
@@ -63,7 +63,7 @@ async def check(
     principal: str = OWNER,
     loop: int = LOOP,
 ) -> CheckResponse:
-    """What there is to say of a call that is about to be made; nothing is remembered of it.
+    """Return what there is to say of a call that is about to be made; nothing is remembered of it.
 
     `quorum` is of principals whose repairs prove a change to those of others; `loop` are failures
     of the session with one error that end in `block`, where 0 never does.
@@ -90,7 +90,7 @@ async def check(
         return CheckResponse(verdict="pass", took_ms=_since(started))
     call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
     if not is_fit and call.parameters != asked.parameters:
-        is_fit = _fits(schema, call.parameters)  # nothing is said of a value that was masked
+        is_fit = _fits(schema, call.parameters)  # nothing is stated of a value that was masked
     case = case_of(call, _REFUSED, knowledge, registered, hints, (), binds=binds, quorum=quorum)
     session = session_mark(call.session_id, call.agent)
     calibration = await memory.calibration(workspace)
@@ -110,7 +110,7 @@ def _since(started: float) -> float:
 
 
 def _is_clear(call: Call, schema: JsonObject | None, knowledge: ToolKnowledge | None) -> bool:
-    """Whether nothing can be said of a call, seen at a glance: most calls are right."""
+    """Return whether nothing can be stated of a call, seen at a glance: most calls are right."""
     if schema is not None:
         properties = schema.get("properties")
         if not isinstance(properties, dict) or not call.parameters.keys() <= properties.keys():
@@ -254,7 +254,7 @@ def _is_proven(case: Case, best: RankedProposal) -> bool:
 
 
 def _is_known(case: Case, best: RankedProposal) -> bool:
-    """Whether the asker's own agents mended it so more than once, or enough others."""
+    """Return whether the asker's own agents repaired it so more than once, or enough others."""
     own = principal_of(agent_mark(case.agent))
     return all(
         "repairs" in option.sources

@@ -1,6 +1,6 @@
-"""Reports: what is counted of a tool, as the wire tells it. Pure.
+"""Reports: what is counted of a tool, as the wire shows it. Pure.
 
-All that a tool or a user said is masked and bounded here, on its way out.
+All that a tool or a user stated is masked and bounded here, on its way out.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ CORRECTION_WEIGHT = 3.0
 """What a user's correction counts against a tool's own word (4-rules.md)."""
 WEAK_WEIGHT = 0.5
 """What a weak success counts: an empty answer is the right one often enough, so half as much as an
-answer that the tool itself says is of little use."""
+answer that the tool itself states is of little use."""
 _PRIOR = 1.0
 """Good answers assumed beforehand, so that one bad answer is no verdict (as in Laplace's rule)."""
 
@@ -37,7 +37,7 @@ def health_report(
     redactor: Redactor,
     now: datetime,
 ) -> m.ToolHealth:
-    """The health of a tool at this moment, without recommendations."""
+    """Return the health of a tool at this moment, without recommendations."""
 
     def clean(text: str) -> str:
         return shown_text(text, redactor)
@@ -111,14 +111,14 @@ def health_report(
 
 
 def utility_of(known: KnownHealth, *, now: datetime) -> float:
-    """How useful a tool's answers are, in [0, 1]; higher is better.
+    """Return how useful a tool's answers are, in [0, 1]; higher is better.
 
         (g + 1) / (g + 1 + 3 c + u + w / 2)
 
     with the recency-weighted counts g of successes that are not weak, c of users' corrections, u of
     answers that the tool itself called `low_utility`, and w of weak successes: the mean of a Beta
-    whose one prior trial was good. 1 as long as nobody complained, towards 0 when every answer was
-    of little use; failures of other kinds are told in their own place.
+    whose one prior trial was good. 1 as long as no one complained, towards 0 when every answer was
+    of little use; failures of other kinds are shown in their own place.
     """
     weak = known.weak.weight_at(now)
     good = max(0.0, known.successes.weight_at(now) - weak) + _PRIOR

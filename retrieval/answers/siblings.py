@@ -1,6 +1,6 @@
 """Siblings: the same tool behind another server, in other spellings, or in another version.
 
-Where a tool has no lesson of its own for an error, what was mended on a sibling is read in this
+Where a tool has no lesson of its own for an error, what was repaired on a sibling is read in this
 tool's names. It is advice until it has worked here: one tool's repair is no proof for another.
 """
 
@@ -27,7 +27,7 @@ _CHANGES = frozenset(("update", "edit", "modify", "set", "patch", "change"))
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """What mended such an error on another tool, in the names of the tool that is asked about."""
+    """What repaired such an error on another tool, in the names of the tool that is asked about."""
 
     tool_name: str
     examples: tuple[RepairExample, ...]
@@ -56,7 +56,7 @@ def sibling_of(
     Args:
         other: the sibling.
         known: what is known of it.
-        signature: the words of the error at hand.
+        signature: the words of the error available.
         call: parameters of the failed call.
         names: further parameters that the tool is known to have.
     """
@@ -109,7 +109,10 @@ def words_of_text(text: str) -> frozenset[str]:
 
 
 def _verbless(tool_name: str, server_name: str | None) -> frozenset[str]:
-    """The words of a tool's name without its server's and a version; verbs that mean the same."""
+    """Return the words of a tool's name without its server's and a version.
+
+    Verbs that mean the same.
+    """
     of_server = set(words_of(server_name or ""))
     words = [word for word in words_of(tool_name) if not _VERSION.fullmatch(word)]
     kept = [word for word in words if word not in of_server] or words

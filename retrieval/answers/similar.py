@@ -31,7 +31,7 @@ _IN_ANSWER = 3
 _COMPARED = 60
 """Latest different calls that an answer is held against: 0.6 ms; 500 take 4.6."""
 _LEAST = 0.1
-"""Likeness of two calls below which they share no word that says something."""
+"""Likeness of two calls below which they share no word that states something."""
 _DOCUMENTS = 50
 _OF_ONE_AGENT = 200
 """Documents whose latest calls are looked at too; more where one agent alone is asked for."""

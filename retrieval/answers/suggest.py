@@ -155,7 +155,7 @@ _MAX_NAME = 100
 async def _stated_first(
     tool: ToolKey, call: m.FailedCall, case: Case, memory: Memory
 ) -> StatedFirst | None:
-    """Return the tool that the error, or the schema of a value at fault, says to call before."""
+    """Return the tool that the error, or the schema of a value at fault, states to call before."""
     message = call.error.message
     at_fault = [fault.path for fault in case.faults if fault.kind in _OF_VALUES and fault.path]
     views = [view for path in at_fault if (view := view_at(case, path)) is not None]
@@ -229,7 +229,7 @@ class Suggester:
     ) -> m.SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason.
 
-        Where none is sure, calls of the tool that worked stand beside them: with `only_of`, a
+        Where none is sure, calls of the tool that worked stand next to them: with `only_of`, a
         principal, those that it recorded.
         """
         tool = self._tool_of(workspace, request.execution)
@@ -246,7 +246,7 @@ class Suggester:
         response: m.SuggestResponse,
         only_of: str | None,
     ) -> m.SuggestResponse:
-        """The answer with calls that worked, where the agent has to decide itself."""
+        """Return the answer with calls that worked, where the agent has to decide itself."""
         call, best = request.execution, response.suggestions[:1]
         is_sure = any(each.confidence > SURE_ABOVE for each in best)
         if is_sure or not call.parameters_known or response.pattern.category in TRANSIENT:
@@ -259,14 +259,17 @@ class Suggester:
         return response.model_copy(update={"similar": found})
 
     def _tool_of(self, workspace: str, call: m.FailedCall) -> ToolKey:
-        """The tool under the name that its recorded calls have, without a secret in it."""
+        """Return the tool under the name that its recorded calls have, without a secret in it."""
         name, server = self.redactor.identifier(call.tool_name), call.server_name
         return ToolKey(workspace, server and self.redactor.identifier(server), name)
 
     async def preview(
         self, workspace: str, request: m.SuggestRequest, *, principal: str = OWNER
     ) -> m.SuggestResponse:
-        """The same answer for somebody who looks: nothing is remembered, so it has no outcome."""
+        """Return the same answer for someone that looks.
+
+        Nothing is remembered, so it has no outcome.
+        """
         return (await self._answered(workspace, request, principal)).response
 
     async def gather(
@@ -285,11 +288,11 @@ class Suggester:
             session.cancel()  # nothing where it is done
             await asyncio.wait([session])
             if not session.cancelled():
-                session.exception()  # said by what is raised already
+                session.exception()  # stated by what is raised already
         return question
 
     async def _session_of(self, workspace: str, call: m.FailedCall) -> list[Event]:
-        """The latest calls of the call's session, newest first."""
+        """Return the latest calls of the call's session, newest first."""
         if call.session_id is None:
             return []
         with stage("suggest.read_session"):
@@ -304,9 +307,12 @@ class Suggester:
         call: m.FailedCall,
         session: "asyncio.Future[list[Event]]",
     ) -> Question:
-        """The question of a call whose session is still being read: nothing here looks at it."""
+        """Return the question of a call whose session is still being read.
+
+        Nothing here looks at it.
+        """
         tool = ToolKey(workspace, call.server_name, call.tool_name)
-        refused = cache(lambda: refused_by(call))  # once, and only where somebody asks
+        refused = cache(lambda: refused_by(call))  # once, and only where someone asks
         reading = read_by_schema(read_error(call.error, call.parameters), refused)
         seeds = self.seeds.find(reading, call.tool_name)
         reading = reading if seeds else await self._classified(reading, call)
@@ -316,7 +322,7 @@ class Suggester:
         quorum = self.quorum()
         binds = quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
-        if reading.category == "unknown" and seeds:  # then it is what the corpus says
+        if reading.category == "unknown" and seeds:  # then it is what the corpus states
             reading = replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
         reading = held_against_schema(call, reading, refused)
         case = case_of(
@@ -335,7 +341,7 @@ class Suggester:
         return Question(case, call.error, annotations, call_context, calibration)
 
     async def _siblings(self, tool: ToolKey, case: Case) -> tuple[Sibling, ...]:
-        """What mended such an error on siblings of a tool."""
+        """Return what repaired such an error on siblings of a tool."""
         called = await self.memory.called(tool.workspace, _MAX_CALLED)
         found = []
         for other in may_be_siblings(tool, called):
@@ -375,7 +381,7 @@ class Suggester:
         recoveries: tuple[RecoveryTimes, ...] = ()
         if reading.category in TRANSIENT:
             everywhere = await memory.knowledge(workspace_wide(tool.workspace))
-            # The tool's own, then those of all tools, as the one who asks hears them.
+            # The tool's own, then those of all tools, as the one that asks hears them.
             known = (
                 each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each
             )
@@ -398,12 +404,12 @@ class Suggester:
         )
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
-        """A suggestion that was answered a moment ago and is not in the log yet."""
+        """Return a suggestion that was answered a moment ago and is not in the log yet."""
         found, _ = self._unsaved.get(suggestion_id, (None, OWNER))
         return found if found and found.tool.workspace == workspace else None
 
     def is_settled(self) -> bool:
-        """Whether all that was answered is in the log."""
+        """Return whether all that was answered is in the log."""
         return not self._unsaved
 
     async def close(self) -> None:
@@ -473,7 +479,7 @@ class Suggester:
         return hits
 
     async def _with_successes(self, tool: ToolKey, found: Answer) -> Answer:
-        """The answer with the successes that had a suggested call's very names and types."""
+        """Return the answer with the successes that had a suggested call's very names and types."""
         ids = {
             each: document_id(tool.workspace, "success", *tool[1:], ranked.shape)
             for each, ranked in found.ranked.items()
@@ -491,7 +497,10 @@ class Suggester:
         return replace(found, response=found.response.model_copy(update={"suggestions": kept}))
 
     def _without_secrets(self, tool_name: str, found: Answer) -> Answer:
-        """The answer without what is masked today: it may have been learned before it was."""
+        """Return the answer without what is masked today.
+
+        It may have been learned before it was.
+        """
         redactor, response = self.redactor, found.response
         kept = [
             _redacted_words(suggestion, redactor)
@@ -632,7 +641,7 @@ def case_of(
     quorum: int,
     session: Callable[[], Sequence[SessionCall]] = tuple,
 ) -> Case:
-    """The case of a call; `binds` says whether the asker registered the tool itself."""
+    """Return the case of a call; `binds` states whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)
     schema = schema_for(call, knowledge, registered, binds=binds, writes=writes, quorum=quorum)
     schema = schema if schema is not None and says_something(schema) else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 _FAR = 30.0
-"""Standard deviations from the mean within which a Beta lies, to what a double tells apart."""
+"""Standard deviations from the mean within which a Beta lies, to what a double shows apart."""
 _NODES = 256
 _EXACT = 1e-14
 
@@ -20,7 +20,9 @@ class Beta(NamedTuple):
     wrong: float
 
     def below(self, share: float) -> float:
-        """The probability, in [0, 1], of a rate below `share`: the regularised incomplete beta.
+        """Return the probability, in [0, 1], of a rate below `share`.
+
+        The regularised incomplete beta.
 
         By its continued fraction (DLMF 8.17.22), from its beginning (Lentz).
         """
@@ -42,7 +44,7 @@ class Beta(NamedTuple):
         return min(1.0, self._density(share) * share * (1 - share) / (a * found))
 
     def above(self, other: "Beta") -> float:
-        """The probability, in [0, 1], that the rate of this one is above that of the other.
+        """Return the probability, in [0, 1], that the rate of this one is above that of the other.
 
         The density of the narrower one, times the share of the wider below it, is summed at the
         points of Gauss and Legendre.
@@ -69,7 +71,7 @@ class Beta(NamedTuple):
 
 @cache
 def _gauss() -> list[tuple[float, float]]:
-    """The points within (0, 1), each with its weight."""
+    """Return the points within (0, 1), each with its weight."""
     points, weights = np.polynomial.legendre.leggauss(_NODES)
     return list(zip(((points + 1) / 2).tolist(), weights.tolist(), strict=True))
 
@@ -91,13 +93,16 @@ class Trials:
 
     @property
     def mean(self) -> float:
-        """The share that was right, in [0, 1]."""
+        """Share that was right, in [0, 1]."""
         return self.right / (self.right + self.wrong)
 
     def plus(self, other: "Trials") -> "Trials":
-        """Both evidences together; of this one's kind."""
+        """Return both evidences together; of this one's kind."""
         return Trials(self.right + other.right, self.wrong + other.wrong, self.kind)
 
     def under_old_schema(self) -> "Trials":
-        """The same seen under another schema: half of what spoke for it, and one more doubt."""
+        """Return the same seen under another schema.
+
+        Half of what spoke for it, and one more doubt.
+        """
         return Trials(self.right * _OLD_SCHEMA, self.wrong + 1, self.kind)

@@ -1,7 +1,7 @@
 """Confidence: Beta bounds, log-odds, and a workspace's own scaling of the judge's probability.
 
 A workspace with enough outcomes of its own gets a two-parameter Platt scaling (Platt 1999) on top
-of what the judge says (see `fitting`). Its slope is positive: it changes no order.
+of what the judge states (see `fitting`). Its slope is positive: it changes no order.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,10 @@ MIN_CONFIDENCE = 0.15
 
 
 def lower_bound(trials: Trials, deviations: float = 1.0) -> float:
-    """The Beta mean less so many standard deviations, in [0, 1]; higher is more likely right."""
+    """Return the Beta mean less so many standard deviations, in [0, 1].
+
+    Higher is more likely right.
+    """
     total = trials.right + trials.wrong
     deviation = sqrt(trials.right * trials.wrong / (total**2 * (total + 1)))
     return max(0.0, trials.mean - deviations * deviation)
@@ -39,7 +42,7 @@ class Estimate(NamedTuple):
     shipped: float
 
     def times(self, factor: float) -> "Estimate":
-        """The same, each of its numbers so much smaller: what was less likely stays so."""
+        """Return the same, each of its numbers so much smaller: what was less likely stays so."""
         return Estimate(*(factor * each for each in self))
 
 
@@ -65,7 +68,7 @@ class Calibration(BaseModel):
     scaling: Scaling = Field(default_factory=Scaling)
 
     def score(self, signals: Mapping[str, float]) -> float:
-        """Return the log-odds of right of what was mended alike before, by its signals."""
+        """Return the log-odds of right of what was repaired alike before, by its signals."""
         return self.intercept + sum(weight * signals[name] for name, weight in self.weights.items())
 
     def estimate(self, score: float, spread: float) -> Estimate:
@@ -80,18 +83,18 @@ class Calibration(BaseModel):
 
 
 def logistic(score: float) -> float:
-    """The probability of log-odds."""
+    """Return the probability of log-odds."""
     return 1 / (1 + exp(-max(-30.0, min(30.0, score))))
 
 
 def log_odds(probability: float) -> float:
-    """The log-odds of a probability, kept within those of 0.001 and 0.999."""
+    """Return the log-odds of a probability, kept within those of 0.001 and 0.999."""
     kept = min(0.999, max(0.001, probability))
     return log(kept / (1 - kept))
 
 
 @cache
 def shipped() -> Calibration:
-    """The calibration that was fitted on the project's own benchmark history."""
+    """Return the calibration that was fitted on the project's own benchmark history."""
     fitted = read_json("knowledge/calibration.json")
     return Calibration(intercept=fitted["intercept"], weights=fitted["weights"])

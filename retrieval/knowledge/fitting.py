@@ -2,7 +2,7 @@
 
 It is a logistic regression (Platt's) of its outcomes on the shipped log-odds, with pseudo-outcomes
 that say what the shipped calibration says, so that few outcomes move it little. No agent counts for
-more than `_MOST_OF_AN_AGENT` outcomes beside others; a success counts as right for
+more than `_MOST_OF_AN_AGENT` outcomes next to others; a success counts as right for
 `_RIGHT_OF_SUCCESS` only (of the corrections that ran on the benchmark so many did what was meant).
 """
 
@@ -27,7 +27,7 @@ _HELD_OUT = 5
 def fit_scaling(
     estimates: Sequence[float], rights: Sequence[bool], agents: Sequence[str | None]
 ) -> Scaling:
-    """A workspace's scaling; the identity while its outcomes weigh less than 50.
+    """Return a workspace's scaling; the identity while its outcomes weigh less than 50.
 
     Of each suggestion: the shipped probability, whether it succeeded when it was followed, and who
     followed it; all that are not known count as one.
@@ -62,7 +62,10 @@ def log_loss(
     rights: Sequence[bool],
     agents: Sequence[str | None],
 ) -> float:
-    """The mean log loss, in nats, of scaled outcomes, as in `fit_scaling`; lower is better."""
+    """Return the mean log loss, in nats, of scaled outcomes, as in `fit_scaling`.
+
+    Lower is better.
+    """
     scaled = np.array([logistic(scaling.score(log_odds(estimate))) for estimate in estimates])
     right = np.where(np.array(rights), _RIGHT_OF_SUCCESS, 0.0)
     losses = -(right * np.log(scaled) + (1 - right) * np.log1p(-scaled))
@@ -70,7 +73,7 @@ def log_loss(
 
 
 def _weights(agents: Sequence[str | None]) -> NDArray[np.float64]:
-    """What each outcome counts for, shape (outcomes,), in (0, 1]."""
+    """Return what each outcome counts for, shape (outcomes,), in (0, 1]."""
     counts = Counter(agents)
     most = _MOST_OF_AN_AGENT if len(counts) > 1 else float("inf")
     return np.array([min(1.0, most / counts[agent]) for agent in agents])

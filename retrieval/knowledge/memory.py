@@ -3,7 +3,7 @@
 Rows of one kind are written by one place: ingest writes what it learns from the log, the nightly
 job what it consolidates.
 
-Who changes something says so (`forget_rows`, `forget_state`); what other processes did is noticed
+Who changes something states so (`forget_rows`, `forget_state`); what other processes did is noticed
 by `follow`, which is called twice a second where others may write.
 """
 
@@ -41,7 +41,7 @@ class RowKind(Generic[T]):
     type: type[T]
 
     def decode(self, row: Row) -> T:
-        """What a row says."""
+        """Return what a row states."""
         return decoded(self.type, row.data)
 
 
@@ -57,7 +57,7 @@ class Registered(BaseModel):
 
 
 class CallNotes(BaseModel):
-    """What somebody said of one call, in a mark or a correction."""
+    """What someone stated of one call, in a mark or a correction."""
 
     counted: dict[str, tuple[str, Outcome]] = Field(default_factory=dict)
     """As what it counts for a tool (by `tool_row`): the version, and the outcome."""
@@ -65,7 +65,7 @@ class CallNotes(BaseModel):
 
 
 class MendedFailure(BaseModel):
-    """A failure and the success that mended it, by the times that callers gave them."""
+    """A failure and the success that repaired it, by the times that callers gave them."""
 
     failed_id: str
     mended_id: str
@@ -82,14 +82,14 @@ class JudgedSuggestion(BaseModel):
 
     outcome: Outcome
     confidence: float
-    """What the caller was told, in [0, 1]."""
+    """What the caller was shown, in [0, 1]."""
     estimate: float | None = None
     """As `mongo.contents.IssuedSuggestion.estimate`."""
     agent: str | None = None
 
 
 class Followed(BaseModel):
-    """A call that says that it followed a suggestion, recorded before the suggestion was."""
+    """A call that states that it followed a suggestion, recorded before the suggestion was."""
 
     execution_id: str
     outcome: Outcome
@@ -107,7 +107,7 @@ class FollowedCalls(BaseModel):
 
 
 class Names(BaseModel):
-    """Names that are told apart; of further ones the calls are counted together."""
+    """Names that are shown apart; of further ones the calls are counted together."""
 
     names: list[str] = Field(default_factory=list)
 
@@ -136,10 +136,10 @@ CALL = RowKind("call", CallNotes)
 FOLLOWED = RowKind("followed", FollowedCalls)
 """By the id of a suggestion that is not known yet."""
 AGENTS = RowKind("agents", Names)
-"""Agents that counters tell apart, under the key ''."""
+"""Agents that counters show apart, under the key ''."""
 SIGNATURES = RowKind("signatures", Names)
 VERSIONS = RowKind("versions", Names)
-"""Signatures and versions of a tool that counters tell apart."""
+"""Signatures and versions of a tool that counters show apart."""
 SKIPPED = RowKind("skipped", dict[str, Any])
 """Events that nothing could be learned from, by position."""
 
@@ -151,12 +151,12 @@ NIGHTLY = (PATTERN, CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED)
 
 
 def tool_row(tool: ToolKey) -> str:
-    """The key of a tool's row."""
+    """Return the key of a tool's row."""
     return f"{tool.server_name or ''}\x1f{tool.tool_name}"
 
 
 def tool_of_row(workspace: str, key: str) -> ToolKey:
-    """The reverse of `tool_row`."""
+    """Return the reverse of `tool_row`."""
     server, _, name = key.partition("\x1f")
     return ToolKey(workspace, server or None, name)
 
@@ -167,7 +167,7 @@ some 2 kB, and 100 kB of a tool of which as much is remembered as there is room 
 
 _MAX_KNOWLEDGE = 40_000_000
 """The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
-170 kB one of 5,000. With less than is asked about, each question decodes anew, for 10 ms."""
+170 kB one of 5,000. With less than is asked about, each question decodes again, for 10 ms."""
 
 _MAX_TOOLS, _MAX_DOCUMENTS = 2_000, 20_000
 """Rows kept of the kinds that are small."""
@@ -213,7 +213,7 @@ class Memory:
         return self._own or self._store.knowledge
 
     async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
-        """What is known of a tool; not to be changed by the caller."""
+        """Return what is known of a tool; not to be changed by the caller."""
         key = tool_row(tool)
         return (await self._read(tool.workspace, KNOWLEDGE, [key]))[key]
 
@@ -222,31 +222,37 @@ class Memory:
         return await self._of_tools(STATISTICS, tools)
 
     async def health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
-        """The health of those of the tools of which any is known, which is large; not to change."""
+        """Return the health of those of the tools of which any is known, which is large.
+
+        Not to change.
+        """
         return await self._of_tools(HEALTH, tools)
 
     async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
-        """Those of the documents that exist, by id."""
+        """Return those of the documents that exist, by id."""
         found = await self._read(workspace, DOCUMENT, ids)
         return {each: document for each, document in found.items() if document}
 
     async def axis_book(self, workspace: str) -> AxisBook:
-        """All boundary axes of a workspace; read anew each time, for it is asked for rarely."""
+        """Return all boundary axes of a workspace.
+
+        Read again each time, for it is asked for rarely.
+        """
         rows = await self._knowledge.get(workspace, AXES.name, [""])
         return await asyncio.to_thread(AXES.decode, rows[0]) if rows else AxisBook()
 
     async def axis_clusters(self, workspace: str) -> AxisClusters:
-        """The clusters of a workspace's axes, as the latest clustering left them."""
+        """Return the clusters of a workspace's axes, as the latest clustering left them."""
         kind = RowKind(AXIS_CLUSTERS, AxisClusters)
         return (await self._read(workspace, kind, [""]))[""] or _NO_CLUSTERS
 
     async def calibration(self, workspace: str) -> Calibration:
-        """How the workspace's confidence is calibrated: as shipped until it has its own."""
+        """Return how the workspace's confidence is calibrated: as shipped until it has its own."""
         scaling = (await self._read(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
         return shipped() if scaling is None else shipped().model_copy(update={"scaling": scaling})
 
     async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
-        """The registered tool that executions name so, as `Registry.named`."""
+        """Return the registered tool that executions name so, as `Registry.named`."""
         return (await self.registry(tool.workspace)).named(tool, principal)
 
     async def called(self, workspace: str, limit: int) -> list[ToolKey]:
@@ -255,7 +261,7 @@ class Memory:
         return [tool_of_row(workspace, row.key) for row in rows]
 
     async def tools(self, workspace: str) -> list[StoredTool]:
-        """All registered tools of a workspace, by id; not to be changed by the caller."""
+        """Return all registered tools of a workspace, by id; not to be changed by the caller."""
         known = self._tools.get(workspace, "")
         if known is None:
             seen = self._tools.changes
@@ -265,7 +271,7 @@ class Memory:
         return known
 
     async def registry(self, workspace: str) -> Registry:
-        """All tools and promotions of a workspace."""
+        """Return all tools and promotions of a workspace."""
         known = self._registries.get(workspace, "")
         if known is None:
             seen = self._registries.changes
@@ -279,7 +285,7 @@ class Memory:
     def adopt(
         self, workspace: str, tools: Mapping[str, tuple[ToolKnowledge, int]], serial: int
     ) -> None:
-        """What is known of tools as of the latest commit, with its size; nobody else changes it.
+        """What is known of tools as of the latest commit, with its size; no one else changes it.
 
         What is here already stays, for what was made of it holds still.
         """
@@ -300,7 +306,7 @@ class Memory:
         """A tool was put, or deleted when `after` is None; as soon as that is durable."""
         known = self._tools.get(workspace, "")
         self.forget_state(workspace)
-        if known is not None:  # there may be thousands, which are not read anew for one of them
+        if known is not None:  # there may be thousands, which are not read again for one of them
             changed = list(known)
             place = bisect_left(changed, tool_id, key=lambda each: each.tool.tool_id)
             is_there = place < len(changed) and changed[place].tool.tool_id == tool_id
@@ -393,15 +399,15 @@ class _Cache(Generic[T]):
         self.changes = 0
 
     def get(self, workspace: str, key: str) -> T | None:
-        """What is kept; None when nothing is."""
+        """Return what is kept; None when nothing is."""
         return self._items.get((workspace, key), (None, 0))[0]
 
     def known(self, workspace: str, key: str) -> bool:
-        """Whether something is kept, be it None."""
+        """Return whether something is kept, be it None."""
         return (workspace, key) in self._items
 
     def put(self, workspace: str, key: str, value: T | None, seen: int, size: int = 1) -> None:
-        """Keep a value, unless something was changed since `changes` was as `seen` says."""
+        """Keep a value, unless something was changed since `changes` was as `seen` states."""
         if seen == self.changes and self._items.getsizeof((value, size)) <= self._items.maxsize:
             self._items[workspace, key] = value, size
 

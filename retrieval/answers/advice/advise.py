@@ -58,7 +58,10 @@ _PER_FAILURE = 3.0
 
 
 def contract_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
-    """What to do about a result that broke its contract; learned repairs stand beside it."""
+    """Return what to do about a result that broke its contract.
+
+    Learned repairs stand next to it.
+    """
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
     evidence = rule.weight() if rule else None
     if evidence is None or not (evidence.repairs or evidence.successes):
@@ -74,7 +77,7 @@ def contract_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
     )
 
 
-# Pseudo-trials: how often handing over is right, when the tool says so in these words.
+# Pseudo-trials: how often handing over is right, when the tool states so in these words.
 _ESCALATE = Trials(20, 1.5)
 _REFUSED = Trials(14, 2)
 _BY_CODE = 0.95
@@ -96,7 +99,10 @@ _ASK: dict[str, str] = {
 def advise(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
-    """What to do about an error that no change of parameters mends; None for all other errors."""
+    """Return what to do about an error that no change of parameters repairs.
+
+    None for all other errors.
+    """
     if is_cut(case, error):
         return CUT
     category = case.reading.category
@@ -112,7 +118,9 @@ CUT = NoAdvice(
 
 
 def is_cut(case: Case, error: ExecutionError) -> bool:
-    """Whether the arguments were cut off: the error says so, or some are missing where JSON broke.
+    """Return whether the arguments were cut off.
+
+    The error says so, or some are missing where JSON broke.
 
     A tool that needs none may be called without.
     """
@@ -222,7 +230,7 @@ def looking_tool(failed: str, names: Iterable[str]) -> str | None:
 def _referred(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
-    """Another tool, or several for the parts of the task; the surer where both are known."""
+    """Return another tool, or several for the parts of the task; the surer where both are known."""
     split = split_of(error, call_context)
     parts = split.tools if split is not None and split.names_tools else ()
     switch = switch_advice(case, error, call_context, parts=parts)
@@ -250,7 +258,7 @@ def _refused(refusal: Refusal, case: Case, call_context: CallContext) -> Advice:
             return Advice("call_first", _STATED, lesson, tool=first.tool_name, parameters=given)
     else:
         lesson += f"{_ASK[refusal.kind]}. Other parameters are the user's to decide."
-    # Where the category says that no parameter is wrong, no learned change stands beside it.
+    # Where the category states that no parameter is wrong, no learned change stands next to it.
     yields = case.reading.category not in TRANSIENT | {"permission_denied"}
     return Advice("escalate", _REFUSED, lesson, yields=yields)
 
@@ -268,7 +276,7 @@ def _look_up(first: StatedFirst, case: Case) -> Advice:
 
 
 def _given(first: StatedFirst, case: Case) -> JsonObject | None:
-    """What the tool needs, where the failed call has all of it."""
+    """Return what the tool needs, where the failed call has all of it."""
     wanted = sorted(first.required)
     has = case.parameters_known and wanted and first.required <= case.parameters.keys()
     return {each: case.parameters[each] for each in wanted} if has else None
@@ -372,7 +380,7 @@ def _is_about_a_fault(seed: SeedEntry, case: Case) -> bool:
 
 
 def loop_note(call_context: CallContext) -> str | None:
-    """A sentence about the same call failing again and again; None when it does not."""
+    """Return a sentence about the same call failing again and again; None when it does not."""
     repeats = call_context.repeats
     if repeats.total >= LOOP:
         return (
@@ -406,7 +414,10 @@ def _near_sentence(case: Case, call_context: CallContext) -> str | None:
 def _near_values(
     case: Case, fault: Fault | None, name: str, call_context: CallContext
 ) -> list[JsonValue]:
-    """The nearest values that are common knowledge, best first; none that is masked today."""
+    """Return the nearest values that are common knowledge, best first.
+
+    None that is masked today.
+    """
     value = case.parameters[name]
     if isinstance(value, dict | list | bool) or value is None or is_redacted(value):
         return []

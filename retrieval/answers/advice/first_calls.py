@@ -77,7 +77,7 @@ def may_name_tool(text: str) -> bool:
 def named_tool(
     text: str, failed: str, names: Collection[str], others: Collection[str] = ()
 ) -> str | None:
-    """Return the tool that a text says to call first, as the server spells it; else None.
+    """Return the tool that a text states to call first, as the server spells it; else None.
 
     Args:
         text: an error's message, or a parameter's description.
@@ -103,14 +103,14 @@ def named_tool(
 
 
 def _is_refused(text: str, found: re.Match[str]) -> bool:
-    """Whether the sentence forbids the call, or names what to use instead."""
+    """Return whether the sentence forbids the call, or names what to use instead."""
     before, after = text[: found.start()], text[found.end() :]
     is_instead = _INSTEAD.match(after) or "instead" in found[0].lower()
     return bool(is_instead or _NOT.search(before))
 
 
 def _known_by(letters: str, by_letters: dict[str, str]) -> str | None:
-    """The known tool of these letters, or the only one that a longer name ends with."""
+    """Return the known tool of these letters, or the only one that a longer name ends with."""
     if letters in by_letters:
         return by_letters[letters]
     ends = [
@@ -124,7 +124,7 @@ def _letters(name: str) -> str:
 
 
 # ------------------------------------------------------------------ tools whose names say it
-# Ways to say that somebody has to log in, as tools are named for it.
+# Ways to say that someone has to log in, as tools are named for it.
 _LOGIN = re.compile(r"log(?:ged)? ?in|sign(?:ed)? ?in|authenticat", re.IGNORECASE)
 _LOGIN_NAMES = re.compile(r"log_?in|sign_?in|authenticate|^auth$|_auth$", re.IGNORECASE)
 _FIRST = re.compile(
@@ -139,7 +139,7 @@ _MIN_STEM = 3
 
 
 def implied_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
-    """Return the one tool of a server whose name says what a message asks for; else None.
+    """Return the one tool of a server whose name states what a message asks for; else None.
 
     `startEngine` is named by "the engine must be started", `user_login` by "must be logged in". The
     tool that failed is not called first.

@@ -3,7 +3,7 @@
 Candidates are registered tools of the failing tool's namespace (of its server, when it has none),
 and those of its server that the error names. Of a split, a referral's own `suggestedSplit` counts;
 where it has none, those that earlier referrals of the tool proposed for the same axes. Words of
-these are repeated only when several sessions said them, as one caller's words may be private; the
+these are repeated only when several sessions stated them, as one caller's words may be private; the
 names of registered tools are not.
 """
 
@@ -202,7 +202,10 @@ _AS_IT_IS = ErrorReading("wrong_tool_boundary", 1.0, "", (), rejected_before_run
 
 
 def _fits(failed: Case, schema: JsonObject | None) -> bool:
-    """Whether a call fits a schema as it is: its own names only, all that is required, valid."""
+    """Return whether a call fits a schema as it is.
+
+    Its own names only, all that is required, valid.
+    """
     if not failed.parameters_known:
         return False
     parameters = failed.parameters
@@ -231,10 +234,10 @@ def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
 
 
 _MAX_SHOWN = 4
-"""Parts that a lesson tells; all are in the suggestion."""
+"""Parts that a lesson shows; all are in the suggestion."""
 
 # Pseudo-trials. The failing tool's own word is a claim, as annotations are: it counts as much as
-# naming one other tool does (`switching`), and a session that said the same before as much as one
+# naming one other tool does (`switching`), and a session that stated the same before as much as one
 # in which such calls worked. Without evidence a referral may be a way out (seed 000's guardrail).
 _OWN_WORD = Trials(9, 0)
 _NO_EVIDENCE = Trials(0, 1.5)
@@ -245,7 +248,7 @@ class Split:
     """A task taken apart: in the words of a referral, and by the registered tools among these.
 
     `is_own`: the failed call's own referral proposes it; `sessions` are earlier ones that proposed
-    the same, at most a few; `has_evidence`: the own referral says why.
+    the same, at most a few; `has_evidence`: the own referral states why.
     """
 
     parts: tuple[str, ...]
@@ -257,12 +260,12 @@ class Split:
 
     @property
     def names_tools(self) -> bool:
-        """Whether tools for it are there: at least two."""
+        """Return whether tools for it are there: at least two."""
         return len(self.tools) > 1
 
 
 def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
-    """How the task of a referred call is to be split; None when nobody says."""
+    """Return how the task of a referred call is to be split; None when no one states."""
     referral, earlier = referral_in(error.details), call_context.referrals
     names = {each.tool.tool_id: each.tool.name for each in call_context.others}
     names |= {each.tool.name: each.tool.name for each in call_context.others}

@@ -27,7 +27,7 @@ _EPOCH_S = 1e9
 """From here on a number of seconds is a moment (since 2001), not a wait of 30 years."""
 _EPOCH_MS = 1e12
 _LATEST_EPOCH_S = 7.3e9
-"""The year 2201: what lies beyond is no moment that anybody waits for."""
+"""The year 2201: what lies beyond is no moment that anyone waits for."""
 _UNIT = r"(?:milliseconds?|millis|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)"
 _AMOUNT = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,9}})?)\s{{0,2}}({_UNIT})(?![a-z])", re.IGNORECASE)
 # "retry after 30", "try again in 2 hours", "wait 5s": a unit, or a word of time before the number;
@@ -71,7 +71,7 @@ _NAMED = {
 
 
 def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
-    """The wait that the tool states, in milliseconds; None when it states none.
+    """Return the wait that the tool states, in milliseconds; None when it states none.
 
     It is at least `MIN_WAIT_MS`; a tool that states several means the first. One of more than
     `MAX_WAIT_MS` counts only when no other is stated. Without `now`, moments are not read.
@@ -111,7 +111,10 @@ def _from_text(message: str, now: datetime | None) -> Iterator[float | None]:
 
 
 def _wait_ms(value: JsonValue, unit: float, now: datetime | None) -> float | None:
-    """A value of a header or detail: a number, a text of one, `3.5s`, a date, or a Duration."""
+    """Return a value of a header or detail.
+
+    A number, a text of one, `3.5s`, a date, or a Duration.
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, dict):  # google.protobuf.Duration as an object
@@ -169,14 +172,14 @@ def _unit_ms(unit: str) -> float:
 
 
 GIVE_UP = 5
-"""Failures of the same call, with no success in between, after which somebody has to look."""
+"""Failures of the same call, with no success in between, after which someone has to look."""
 _QUANTILE = 0.75
 """Within the wait that is advised, three of four sessions saw such a failure pass."""
 _GROWTH = 2.0
-"""Of the wait with each failure in a row, unless the tool says when: exponential backoff
+"""Of the wait with each failure in a row, unless the tool states when: exponential backoff
 (4-rules.md, Retrying)."""
 
-# Waits where nobody says how long, and how often such a failure passes: pseudo-trials until the
+# Waits where no one states how long, and how often such a failure passes: pseudo-trials until the
 # workspace has its own. With a stated wait it nearly always does.
 _DEFAULT: dict[ErrorCategory, tuple[float, Trials]] = {
     "rate_limited": (2_000.0, Trials(12, 3)),

@@ -29,7 +29,7 @@ HALF_LIFE = timedelta(days=14)
 """In which half of what is held against an idle tool wears off."""
 _HALF_LIFE_S = HALF_LIFE.total_seconds()
 LEAST_NEARNESS = 0.2
-"""Cosine below which a scenario says next to nothing about another (likeness 0.1)."""
+"""Cosine below which a scenario states next to nothing about another (likeness 0.1)."""
 OWN_TRIALS = 3.0
 """Trials in like scenarios that the tool's general rate is worth. The more, the sooner a tool that
 breaks loses its place everywhere: on the texts of development after 3 failures, 3.5 with 2 trials.
@@ -96,7 +96,10 @@ def experience_of(
 
 
 def likeness(similarity: float) -> float:
-    """How much a trial in a scenario of that cosine counts here, in (0, 1); never falls with it."""
+    """Return how much a trial in a scenario of that cosine counts here, in (0, 1).
+
+    Never falls with it.
+    """
     learned = read_json("answers/fitness/relevance.json")["likeness"]
     return 1 / (1 + exp((learned["half"] - similarity) / learned["width"]))
 
@@ -109,7 +112,7 @@ def expected(
     now: datetime,
     source: ToolSource = "original",
 ) -> Posterior:
-    """How likely a tool succeeds here. `successes` and `failures` are without the prior.
+    """Return how likely a tool succeeds here. `successes` and `failures` are without the prior.
 
     A weak success counts half. A referral is a failure in like scenarios, and nothing in general:
     that a tool knows what is not its job says nothing about what is. `trials` are of the version in
@@ -126,7 +129,7 @@ def expected(
     rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
     weights, values, changed = _forgotten(rows, experience, now)
     good = float(weights @ values)
-    # A promotion says that the version is better than what there was, not what became of it.
+    # A promotion states that the version is better than what there was, not what became of it.
     promoted = source == "evolved" and not changed
     prior = (1 + experience.rate) / 2 if promoted else experience.rate
     rate = (good + SHARED_TRIALS * prior) / (float(weights.sum()) + SHARED_TRIALS)
@@ -150,7 +153,7 @@ def expected(
 def _forgotten(
     rows: NDArray[np.float64], experience: Experience, now: datetime
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """The weights and values of trials (time, value, weight) in the order of time.
+    """Return the weights and values of trials (time, value, weight) in the order of time.
 
     By age: of the clock, and in calls since then; and by what has changed: also the time from which
     on the tool does as it does now, 0 where it has not changed.
@@ -167,7 +170,9 @@ def _forgotten(
 
 
 def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:
-    """The split whose two rates explain the trials best; 0 where one rate does nearly as well.
+    """Return the split whose two rates explain the trials best.
+
+    0 where one rate does nearly as well.
 
     Better by more than `CHANGE`, with `LEAST_SIDE` on both sides: a generalised likelihood ratio
     (Willsky and Jones 1976).
@@ -193,5 +198,8 @@ def _fit(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def wear(seconds: float) -> float:
-    """What is left of an old failure after some time, in (0, 1]; time before now takes nothing."""
+    """Return what is left of an old failure after some time, in (0, 1].
+
+    Time before now takes nothing.
+    """
     return float(0.5 ** (max(0.0, seconds) / _HALF_LIFE_S))

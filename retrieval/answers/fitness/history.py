@@ -50,7 +50,9 @@ class ToolHistory:
     async def failures(
         self, workspace: str, tool_id: str, *, scenario: str | None, limit: int
     ) -> m.ToolFailures:
-        """The failures of a tool in all its versions: nearest to the scenario first, else latest.
+        """Return the failures of a tool in all its versions.
+
+        Nearest to the scenario first, else latest.
 
         Without a scenario the similarity is 0. A failure weighs 1 when it is fresh, less with time
         and with each later success in the same scenario.
@@ -84,7 +86,7 @@ class ToolHistory:
             ]
         once: dict[str, tuple[Trial, str, float, list[float], str | None]] = {}
         for each in said:
-            once.setdefault(each[0].key, each)  # a mark says more
+            once.setdefault(each[0].key, each)  # a mark states more
         found = [
             m.SimilarFailure(
                 scenario=text,
@@ -153,7 +155,7 @@ def _trial(mark: FailureRecord) -> Trial:
 
 
 def shown_failure(failure: m.SimilarFailure, redactor: Redactor) -> m.SimilarFailure:
-    """A past failure for an answer: its words are some caller's, so masked and bounded."""
+    """Return a past failure for an answer: its words are some caller's, so masked and bounded."""
     message = failure.error_message
     return failure.model_copy(
         update={
@@ -164,13 +166,13 @@ def shown_failure(failure: m.SimilarFailure, redactor: Redactor) -> m.SimilarFai
 
 
 def shown_promotion(promotion: m.Promotion, redactor: Redactor) -> m.Promotion:
-    """A promotion for an answer, whole: its file is exchanged as it is."""
+    """Return a promotion for an answer, whole: its file is exchanged as it is."""
     said = {"reason": promotion.reason, "mutation": promotion.mutation}
     return promotion.model_copy(update={name: redactor.text(text) for name, text in said.items()})
 
 
 def shown_text(text: str, redactor: Redactor) -> str:
-    """A text for an answer: without secrets, at most 500 characters."""
+    """Return a text for an answer: without secrets, at most 500 characters."""
     masked = redactor.text(text)
     return masked if len(masked) <= _MAX_SHOWN else f"{masked[: _MAX_SHOWN - 1]}…"
 
@@ -178,7 +180,7 @@ def shown_text(text: str, redactor: Redactor) -> str:
 async def statistics_with_marks(
     tools: Sequence[ToolKey], *, memory: Memory, log: EventLog
 ) -> dict[ToolKey, ToolTrials]:
-    """The statistics of tools, with the trials of all marks that are stored.
+    """Return the statistics of tools, with the trials of all marks that are stored.
 
     `Memory.statistics` knows of a mark a moment after it was stored. One read of the store a tool,
     so not for the hot path. The counts of successes and failures are as they were learned.

@@ -1,4 +1,4 @@
-"""Promotions: the record of the evolved version beside the original's, and the way back. Pure."""
+"""Promotions: the record of the evolved version next to the original's, and the way back. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from retrieval.knowledge.rows.registry import (
 from retrieval.knowledge.rows.statistics import ToolTrials
 
 LEAST_TRIALS = 10
-"""Trials that either version must have before anything is said of it."""
+"""Trials that either version must have before anything is stated of it."""
 SURE = 0.95
 """Probability from which on a promotion is reported. It is looked at again and again, so more than
 1 in 20 harmless promotions would be reported at some time; a report changes nothing by itself."""
@@ -36,7 +36,7 @@ class Counts(NamedTuple):
 
 
 def compare(evolved: Counts, original: Counts) -> float:
-    """The probability, in [0, 1], that the evolved version's failure rate is the higher one.
+    """Return the probability, in [0, 1], that the evolved version's failure rate is the higher one.
 
     0.5 where nothing is known of either. A further failure of the evolved version never lowers it.
     With a uniform prior each failure rate is a Beta(failures + 1, successes + 1).
@@ -46,7 +46,7 @@ def compare(evolved: Counts, original: Counts) -> float:
 
 
 def fails_more(evolved: Counts, original: Counts) -> bool:
-    """Whether the evolved version surely fails more: enough trials of both, and `SURE`."""
+    """Return whether the evolved version surely fails more: enough trials of both, and `SURE`."""
     return min(sum(evolved), sum(original)) >= LEAST_TRIALS and compare(evolved, original) >= SURE
 
 
@@ -58,14 +58,14 @@ class Pair(NamedTuple):
 
     @property
     def keys(self) -> tuple[ToolKey, ToolKey]:
-        """The tools as executions name them."""
+        """Tools as executions name them."""
         return (self.evolved.key, self.original.key)
 
 
 def pair_of(registry: Registry, namespace: str) -> Pair | None:
-    """Who is promoted in a namespace, and in whose place; None where nobody or no tool is.
+    """Who is promoted in a namespace, and in whose place; None where no one or no tool is.
 
-    Nobody is, too, where the promotion names no file and its tool is not registered (any more).
+    No one is, too, where the promotion names no file and its tool is not registered (any more).
     """
     stored, original = registry.promotions.get(namespace), original_of(registry, namespace)
     if stored is None or original is None:
@@ -91,7 +91,7 @@ def _in_version(registry: Registry, original: ToolCandidate, version: str) -> To
 def status_of(
     stored: StoredPromotion, pair: Pair | None, statistics: Statistics, *, now: datetime
 ) -> PromotionStatus:
-    """The state of a promotion. Without a registered tool nothing is known of its calls."""
+    """Return the state of a promotion. Without a registered tool nothing is known of its calls."""
     promotion = stored.promotion
     counts, quality = [Counts(0, 0)] * 2, [stored.inherited_quality] * 2
     for side, each in enumerate(pair or ()):
@@ -126,11 +126,14 @@ def inherited_quality(
     *,
     now: datetime,
 ) -> float:
-    """The quality, now, of the version that is replaced (seed 002: the original's is inherited)."""
+    """Return the quality, now, of the version that is replaced (seed 002.
+
+    The original's is inherited).
+    """
     if held is not None:
         version = held.promotion.evolved_version
         if same_version(version, stored.promotion.evolved_version):
-            return held.inherited_quality  # the same version, reported anew
+            return held.inherited_quality  # the same version, reported again
         if same_version(version, stored.promotion.original_version):
             return status_of(held, held_pair, statistics, now=now).evolved.quality
     return status_of(stored, pair, statistics, now=now).original.quality

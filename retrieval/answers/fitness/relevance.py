@@ -4,7 +4,7 @@
                - best_terms_weight x (the best BM25 of any tool) + intercept
 
 BM25 is itself evidence in log-odds (Robertson and Zaragoza, "The Probabilistic Relevance Framework:
-BM25 and Beyond", 2009), so it is added as it is; ADR 19 says why. 0.5 is a tool that is as likely
+BM25 and Beyond", 2009), so it is added as it is; ADR 19 states why. 0.5 is a tool that is as likely
 right as wrong.
 
     texts = scenario_parts(scenario)
@@ -12,7 +12,7 @@ right as wrong.
     answers = await index.search(tool_queries(workspace, vectors, texts, limit=30))
     tools = relevant(answers, past, parts=len(texts))
 
-`past` says which tools succeeded in like scenarios (`successes_of`).
+`past` states which tools succeeded in like scenarios (`successes_of`).
 Each sentence is a question of its own, and a tool fits as well as it fits the part that it fits
 best. Of the distance between the best match of all parts and that of its own part, a tool gets the
 share `parts` back, times how probably that part asks for any tool at all, so that the first ten
@@ -42,7 +42,7 @@ training halves of MetaTool and Seal-Tools (ADR 19)."""
 PAST_HALF = 0.7
 """Cosine at which a single past success is evidence 0.5."""
 MAX_PARTS = 4
-"""Sentences embedded beside the whole; of more, neighbours are put together. On Seal-Tools, whose
+"""Sentences embedded next to the whole; of more, neighbours are put together. On Seal-Tools, whose
 scenarios ask for three things and more, 3, 4, 5 and 8 gave an nDCG@10 of 0.922, 0.925, 0.927 and
 0.928 on the training half, and each costs one more embedding."""
 MIN_CHARACTERS = 12
@@ -85,7 +85,7 @@ class RelevantTool:
 
 @cache
 def shipped() -> Weights:
-    """The weights that were learned on the training halves of MetaTool and Seal-Tools."""
+    """Return the weights that were learned on the training halves of MetaTool and Seal-Tools."""
     return Weights(**read_json("answers/fitness/relevance.json")["weights"])
 
 
@@ -94,7 +94,7 @@ def _likely(evidence: float, best_terms: float, by: Weights) -> float:
 
 
 def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
-    """What past scenarios in which a tool succeeded say for it now, 0 (nothing) to 1.
+    """Return what past scenarios in which a tool succeeded say for it now, 0 (nothing) to 1.
 
     A kernel estimate over pairs of cosine and share of successes: each counts exp((cosine - 1) /
     0.1) x its share; the sum saturates, so that many successes cannot outweigh everything.
@@ -104,7 +104,7 @@ def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
 
 
 def scenario_parts(scenario: str) -> list[str]:
-    """The texts to embed for a scenario, 1 to 5: itself, then its sentences when several."""
+    """Return the texts to embed for a scenario, 1 to 5: itself, then its sentences when several."""
     sentences = [part.strip() for part in _SENTENCE_END.split(scenario)]
     sentences = [part for part in sentences if len(part) >= MIN_CHARACTERS]
     return [scenario, *_grouped(sentences)] if len(sentences) > 1 else [scenario]
@@ -131,7 +131,9 @@ def tool_queries(
     limit: int,
     document_ids: tuple[str, ...] | None = None,
 ) -> list[IndexQuery]:
-    """What to ask the index for `relevant`: tools near the scenario, of these documents or any.
+    """Return what to ask the index for `relevant`.
+
+    Tools near the scenario, of these documents or any.
 
     One question for each text. `texts` are those of `scenario_parts`, `vectors` theirs: shape
     (n, dimension), unit length. `limit` is for each side of the index; 30 at least are asked for.
@@ -152,7 +154,7 @@ def relevant(
     parts: int = 1,
     weights: Weights | None = None,
 ) -> list[RelevantTool]:
-    """The tools of the answers to `tool_queries`, each once, the most relevant first.
+    """Return the tools of the answers to `tool_queries`, each once, the most relevant first.
 
     Ties are in the order of the ids. `past` is as `successes_of` gives it, `parts` the number of
     texts that were asked about.
@@ -198,7 +200,10 @@ def relevant(
 
 
 def successes_of(hits: Iterable[Hit], documents: Mapping[str, Document]) -> dict[Owner, float]:
-    """What past scenarios say for each tool, 0 to 1 (`past_evidence`); without any, nothing."""
+    """Return what past scenarios say for each tool, 0 to 1 (`past_evidence`).
+
+    Without any, nothing.
+    """
     known = ((hit, documents.get(hit.document_id)) for hit in hits)
     shares = (
         (hit, sum(trial.is_success for trial in document.trials) / len(document.trials))

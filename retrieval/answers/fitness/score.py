@@ -76,10 +76,10 @@ def judge(
     now: datetime,
     may_be_tried: bool = False,
 ) -> RankedTool:
-    """A candidate with its score and all that the score is made of.
+    """Return a candidate with its score and all that the score is made of.
 
     `source` is what its base is by; `similarity` that of the scenario and the tool, 0 to 1, None
-    when nothing was searched for; `trials` and `like` are of its versions, as the one who asks
+    when nothing was searched for; `trials` and `like` are of its versions, as the one that asks
     hears them (`heard_trials`). `may_be_tried` says that the caller allows to try this tool out; a
     tool that only reads may be tried without.
     """
@@ -119,10 +119,10 @@ def by_experience(
     serves: bool,
     may_be_tried: bool,
 ) -> Factors:
-    """The factors of the mode `fitness`, of those of the mode `seed`.
+    """Return the factors of the mode `fitness`, of those of the mode `seed`.
 
     The base of a tool that `serves` the namespace nears 1 as more is known of its tools in such
-    scenarios; one that is only found beside it has to fit. Where nothing is known, both modes give
+    scenarios; one that is only found next to it has to fit. Where nothing is known, both modes give
     the same.
     """
     known = expected(like, trials, experience, now=now, source=source)
@@ -140,18 +140,18 @@ def by_experience(
 
 
 def trials_of(candidate: ToolCandidate, statistics: ToolTrials | None) -> list[Trial]:
-    """The latest trials of a candidate's versions, oldest first."""
+    """Return the latest trials of a candidate's versions, oldest first."""
     known = statistics.versions.items() if statistics else ()
     return merged(*(version.trials for name, version in known if candidate.counts(name)))
 
 
 def score_of(factors: Factors) -> float:
-    """The score of a candidate, in [0, 1]; higher is fitter."""
+    """Return the score of a candidate, in [0, 1]; higher is fitter."""
     return factors.base * factors.quality * factors.failure_demotion
 
 
 def base_of(source: ToolSource, similarity: float | None = None) -> float:
-    """The base of a candidate, in [0, 1]; similarities below 0 or unknown count as 0."""
+    """Return the base of a candidate, in [0, 1]; similarities below 0 or unknown count as 0."""
     if source == "evolved":
         return BASE_EVOLVED
     if source == "original":
@@ -160,7 +160,7 @@ def base_of(source: ToolSource, similarity: float | None = None) -> float:
 
 
 def ranked(candidates: Iterable[RankedTool]) -> list[RankedTool]:
-    """The candidates, fittest first.
+    """Return the candidates, fittest first.
 
     Those equal to six digits go by source (evolved, original, semantic), similarity, id and
     version.
@@ -180,7 +180,9 @@ def ranked(candidates: Iterable[RankedTool]) -> list[RankedTool]:
 def quality_of(
     trials: Iterable[Trial], *, now: datetime, start: float = 1.0, since: datetime | None = None
 ) -> float:
-    """The quality after these trials, in [0, 1]; higher is better. Their order does not matter.
+    """Return the quality after these trials, in [0, 1].
+
+    Higher is better. Their order does not matter.
 
     One fold over the trials in the order of time, with two numbers: the quality q and how many
     marks are still held against the tool, m. Between two trials, and since the last one, what is
@@ -189,7 +191,7 @@ def quality_of(
 
         a success                   q <- q + h (1 - q)           m <- (1 - h) m
         a referral, a weak success  nothing
-        a failure nobody marked     q <- q - h q
+        a failure no one marked     q <- q - h q
         a marked failure            q <- q - p - extra(m)        m <- m + 1
 
     Successes and unmarked failures make an exponentially weighted moving average (Roberts 1959,
@@ -198,7 +200,7 @@ def quality_of(
     the 6th mark and later ones take 0.05 more, from the 11th on 0.10 more instead.
 
     A further success never lowers it and a further failure never raises it; nor does it raise it
-    to mark a failure more gravely. Of a full set (64 trials beside referrals) a further trial
+    to mark a failure more gravely. Of a full set (64 trials next to referrals) a further trial
     pushes out the oldest, so there all this holds up to 0.02.
 
     `start` is the quality before the first trial: 1.0, or what a promoted version inherited. It
@@ -236,7 +238,9 @@ def quality_of(
 
 
 def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[SimilarFailure]:
-    """What speaks against a version here: at most 5 failures, the most similar first, then latest.
+    """Return what speaks against a version here.
+
+    At most 5 failures, the most similar first, then latest.
 
     Each counts by a weight that wears off (`failure_weight`), or a tool that was mended would stay
     demoted for ever. A referral is a failure here: the tool itself says that such scenarios are not
@@ -268,7 +272,9 @@ def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[Sim
 
 
 def failure_weight(failure: Trial, successes: Sequence[float], now: float) -> float:
-    """How much a failure still counts, in [0, 1]: 1 when fresh, and half after every half-life.
+    """Return how much a failure still counts, in [0, 1].
+
+    1 when fresh, and half after every half-life.
 
     Each later success in like scenarios takes `WEAR` of it; `successes` are their moments, oldest
     first, in seconds since 1970, as `now` is.
@@ -278,7 +284,10 @@ def failure_weight(failure: Trial, successes: Sequence[float], now: float) -> fl
 
 
 def demotion_of(failures: Iterable[SimilarFailure]) -> float:
-    """What these failures leave of a score: 0.7 to the power of their weights' sum, in (0, 1]."""
+    """Return what these failures leave of a score.
+
+    0.7 to the power of their weights' sum, in (0, 1].
+    """
     return float(DEMOTION ** sum(each.weight for each in failures))
 
 

@@ -92,7 +92,7 @@ class ToolChooser:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def namespaces(self, workspace: str) -> m.NamespaceList:
-        """All namespaces of a workspace, by name."""
+        """Return all namespaces of a workspace, by name."""
         return m.NamespaceList(namespaces=(await self.memory.registry(workspace)).namespaces())
 
     async def best(
@@ -107,9 +107,9 @@ class ToolChooser:
         principal: str | None = None,
         explore: bool = False,
     ) -> m.BestTool:
-        """The fittest tool of a namespace, with at most `limit` candidates, best first.
+        """Return the fittest tool of a namespace, with at most `limit` candidates, best first.
 
-        What other principals than the one that asks say counts as `heard_trials` tells. With
+        What other principals than the one that asks say counts as `heard_trials` shows. With
         `explore` tools may be tried out that may change something.
         """
         registry = await self.memory.registry(workspace)
@@ -256,7 +256,7 @@ class ToolChooser:
                 for scenario in (past.of(each) if past else ())
             ]
             known_of.append((each, source, trials, like))
-        # What is found beside a namespace says nothing of how its tools do.
+        # What is found next to a namespace states nothing of how its tools do.
         serving = [each for each in known_of if each[0].tool.tool_id in question.members]
         experience = experience_of(
             [trials for _, _, trials, _ in serving or known_of],
@@ -308,7 +308,7 @@ class PastScenarios:
     documents: Mapping[str, Document] = field(default_factory=dict)
 
     def of(self, candidate: ToolCandidate) -> list[LikeScenario]:
-        """Those of a candidate's own versions, nearest first, each call in one of them."""
+        """Return those of a candidate's own versions, nearest first, each call in one of them."""
         own = [
             (hit, document)
             for hit in self.hits.get((candidate.tool.server_name, candidate.tool.name), ())
@@ -331,7 +331,7 @@ class PastScenarios:
         ]
 
     def successes(self) -> dict[Owner, float]:
-        """What they say for each tool's relevance, 0 to 1."""
+        """Return what they say for each tool's relevance, 0 to 1."""
         hits = (hit for several in self.hits.values() for hit in several)
         return successes_of(hits, self.documents)
 
@@ -354,7 +354,7 @@ def past_query(
 
 
 async def read_past(workspace: str, near: Sequence[Hit], memory: Memory) -> PastScenarios:
-    """What is kept of the past scenarios that were found."""
+    """Return what is kept of the past scenarios that were found."""
     documents = await memory.documents(workspace, [hit.document_id for hit in near])
     by_tool = gathered(((hit.server_name, hit.tool_name), hit) for hit in near)
     return PastScenarios(by_tool, documents)

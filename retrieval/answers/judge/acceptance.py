@@ -24,9 +24,9 @@ from retrieval.knowledge.values.texts import is_number
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
 _MAX_STEPS = 5_000_000
-"""Parts of a schema times characters: at most some 25 ms, whatever the schema says."""
+"""Parts of a schema times characters: at most some 25 ms, whatever the schema states."""
 _MAX_EXPLAINED = 100_000
-"""The same where errors are told one by one, each with those of all alternatives: ten times slower
+"""The same where errors are shown one by one, each with those of all alternatives: ten times slower
 and more."""
 _MAX_ERRORS = 50
 _MAX_PARTS = 5_000
@@ -39,7 +39,7 @@ def accepts(case: Case, proposal: Proposal, check: "SchemaCheck | None") -> bool
     known = case.profile if case.profile_is_current else None
     if known and known.is_known_to_fail(parameters):
         return False
-    # What the schema only words, as examples may be, rules out nothing that several mended so.
+    # What the schema only words, as examples may be, rules out nothing that several repaired so.
     learned = any(option.share for option in proposal.options)
     faults = (fault for fault in case.faults if not (learned and fault.from_schema))
     if any(_contradicts(fault, case.parameters, parameters) for fault in faults):
@@ -55,7 +55,7 @@ class SchemaCheck(NamedTuple):
 
 
 def fits_schema(check: SchemaCheck, parameters: JsonObject) -> bool:
-    """Whether nothing is wrong but with masked values, which the caller has in full."""
+    """Return whether nothing is wrong but with masked values, which the caller has in full."""
     characters = len(canonical_json(parameters))
     if characters > _MAX_PARAMETERS or check.parts * characters > _MAX_STEPS:
         return True

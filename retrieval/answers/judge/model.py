@@ -11,7 +11,7 @@ one in fifty may be wrong. So each *stratum* (how much the account proves, and w
 refused the call as sent) has a bar, the probability from which on no more than that was wrong among
 kinds that were left out (risk control, Angelopoulos et al. 2021). Probabilities above even are
 moved in proportion so that the bar comes to lie at `SURE`; those below stay as they are. A change
-that means something else, and one that leaves a doubt, have no bar: without anybody who taught
+that means something else, and one that leaves a doubt, have no bar: without anyone who taught
 them, they are never sure.
 """
 
@@ -80,7 +80,7 @@ _DOUBTS = tuple(map(SIGNALS.index, DOUBTS))
 
 
 def _words(signal: str, vector: Sequence[float], change: float) -> str | None:
-    """The words of a signal that moved the judge so much, if it has any."""
+    """Return the words of a signal that moved the judge so much, if it has any."""
     row = _REASONS[signal]
     if "is" in row:
         words: str | None = row["is"].get(str(int(vector[SIGNALS.index(signal)])))
@@ -145,7 +145,7 @@ class Model(NamedTuple):
 
 _EVEN, _MOST = 0.5, 0.995
 _LEAN = 0.02
-"""What the evidence adds beside the trees, which have steps: more of it is always surer."""
+"""What the evidence adds next to the trees, which have steps: more of it is always surer."""
 
 
 def model_of_text(text: str) -> Model:

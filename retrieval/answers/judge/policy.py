@@ -33,7 +33,7 @@ def follow(
         tool_name: name of the tool, by which it may be presumed to read or to destroy.
         hints: claims about the tool that the caller trusts.
         principals: how many principals made the same change to values like these.
-        is_strange: whether the repair rests on what one other principal says.
+        is_strange: whether the repair rests on what one other principal states.
         of_sibling: whether it was learned on another tool and has not worked on this one.
     """
     refusal = "nobody states one of its values" if account.unexplained else ""

@@ -2,7 +2,7 @@
 
 A proposal must fit schema and error, and must not be known to fail. What was mended alike before is
 judged by that record, everything else by the model (`judge.model`); both read the same
-signals. Two things are no matter of degree: a value that nobody states is never likelier than not,
+signals. Two things are no matter of degree: a value that no one states is never likelier than not,
 and one that several places would take is shared among them.
 """
 
@@ -56,7 +56,7 @@ class RankedProposal:
 
 
 def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
-    """The proposals that fit schema and error, each parameters once, surest first.
+    """Return the proposals that fit schema and error, each parameters once, surest first.
 
     What siblings of the tool teach is asked only where nothing else is likely enough to be told: it
     raises and lowers no other answer.
@@ -106,7 +106,10 @@ def _ranked(
 
 
 def _stays_stated(stated: RankedProposal, learned: RankedProposal) -> RankedProposal:
-    """What error or schema states, with what others did as further evidence; the surer of both."""
+    """Return what error or schema states, with what others did as further evidence.
+
+    The surer of both.
+    """
     first, *rest = stated.proposal.options
     of = learned.proposal.options
     told = replace(
@@ -146,7 +149,7 @@ def _judged(case: Case, weighed: Weighed, calibration: Calibration) -> RankedPro
 
 
 def _is_beyond(case: Case, proposal: Proposal) -> bool:
-    """Return whether a value stays that the error says to be beyond a bound: it comes back."""
+    """Return whether a value stays that the error states to be beyond a bound: it comes back."""
     return any(
         fault.kind == "out_of_range"
         and bool(fault.path)
@@ -171,21 +174,24 @@ def _share(account: Account, *, learned: bool) -> float:
 
 
 def is_learned(proposal: Proposal) -> bool:
-    """Return whether several mended such a call so, or all of it was mended so before."""
+    """Return whether several repaired such a call so, or all of it was repaired so before."""
     options = proposal.options
     return any(option.share for option in options) or all(option.repairs for option in options)
 
 
 def likelihood(proposal: Proposal) -> float:
-    """The probability, in (0, 1), that all options are right: the product of their Beta means."""
+    """Return the probability, in (0, 1), that all options are right.
+
+    The product of their Beta means.
+    """
     return min(1 - _LEAST, max(_LEAST, prod(option.evidence.mean for option in proposal.options)))
 
 
 def bound(proposal: Proposal) -> float:
-    """What a confidence is at most, in (0, 1].
+    """Return what a confidence is at most, in (0, 1].
 
     A value that neither call nor tool says, but session, context or others' calls, is no surer than
-    the low end of what the record of where it comes from says.
+    the low end of what the record of where it comes from states.
     """
     found = (
         option.evidence
@@ -197,7 +203,7 @@ def bound(proposal: Proposal) -> float:
 
 
 def _puts_anew(option: Option) -> bool:
-    """Whether a value is put in that is neither nearly what was sent nor learned for it."""
+    """Return whether a value is put in that is neither nearly what was sent nor learned for it."""
     return any(isinstance(edit, Add | FromContext) for edit in option.edits) or (
         ((option.repairs == 1 and option.share is None) or "repairs" not in option.sources)
         and any(isinstance(edit, Replace) and not _is_like(edit) for edit in option.edits)

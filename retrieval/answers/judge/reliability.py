@@ -14,14 +14,14 @@ _DIGITS = 6
 
 
 class Promise(NamedTuple):
-    """A confidence that somebody was told, in [0, 1], and whether the call then succeeded."""
+    """A confidence that someone was shown, in [0, 1], and whether the call then succeeded."""
 
     confidence: float
     succeeded: bool
 
 
 def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
-    """Both measures and the bins, of which those without a promise are told as such."""
+    """Return both measures and the bins, of which those without a promise are shown as such."""
     within: list[list[Promise]] = [[] for _ in range(BINS)]
     for promise in promises:
         within[bin_of(promise.confidence)].append(promise)
@@ -49,7 +49,7 @@ def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
 
 
 def bin_of(confidence: float) -> int:
-    """The tenth that a confidence lies in, from 0; 1 lies in the last one."""
+    """Return the tenth that a confidence lies in, from 0; 1 lies in the last one."""
     return min(BINS - 1, int(confidence * BINS))
 
 

@@ -2,7 +2,7 @@
 
 Every signal is about what the repair changes, or about what error and schema say of the call. What
 a repair leaves alone is the caller's, and no signal reads it: one more right parameter, a secret, a
-block of code beside the fault change nothing (`6-proof.md`, law *bystander*).
+block of code next to the fault change nothing (`6-proof.md`, law *bystander*).
 """
 
 import re
@@ -95,7 +95,7 @@ _LISTS_ALL = re.compile(r"validation errors? for|\[\{")
 _COMPLAINED_OF = re.compile(
     r"(?<![\w-])(\w{2,60})(?:['\"`]?\s(?:must|is|are|should|does|has|cannot|may)\b|: )"
 )
-"""A name, and what says that something is wrong with it."""
+"""A name, and what states that something is wrong with it."""
 _WORD = re.compile(r"[^\W_]+")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENIES = frozenset("!^~")
@@ -113,7 +113,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A proposal with its account, and what speaks for it beside the others of its case.
+    """A proposal with its account, and what speaks for it next to the others of its case.
 
     `odds` are log-odds of the product of its options' Beta means, `lead` the log of its share
     beside the surest rival, `bound` how sure the place is that its values come from; `refused` is 1
@@ -238,7 +238,7 @@ def _left_open(case: Case, proposal: Proposal) -> int:
 
 
 def _is_still_wrong(case: Case, proposal: Proposal) -> bool:
-    """Whether a value that the error itself shows to be wrong is still there."""
+    """Return whether a value that the error itself shows to be wrong is still there."""
     shown = {f.parameter for f in case.reading.faults if f.path and f.value_text is not None}
     return bool(shown & case.parameters.keys() - proposal.touched)
 
@@ -278,7 +278,7 @@ def _is_odd_value(case: Case, new: tuple[Path, JsonValue]) -> bool:
 
 
 def _is_unusual(case: Case, new: tuple[Path, JsonValue]) -> bool:
-    """Whether a text has a form that none of many successes had at its place."""
+    """Return whether a text has a form that none of many successes had at its place."""
     path, value = new
     seen = case.seen(str(path[0])) if len(path) == 1 else None
     formats = seen.formats if seen else {}
@@ -309,13 +309,13 @@ def _is_of_memory(option: Option) -> bool:
 
 
 def _is_part_of_one(path: Path) -> bool:
-    """Whether a name is that of a part (`extension`), whose value belongs to another one."""
+    """Return whether a name is that of a part (`extension`), whose value belongs to another one."""
     names = [step for step in path if isinstance(step, str)]
     return bool(names) and not WORDS["parts"].isdisjoint(words_of(names[-1])[-1:])
 
 
 def _wishes(dropped: Dropped) -> bool:
-    """Whether a parameter that the tool lacks says something of its own, as when or whose."""
+    """Whether a parameter that the tool lacks states something of its own, as when or whose."""
     name = next((step for step in reversed(dropped.path) if isinstance(step, str)), "")
     is_remark = not WORDS["remarks"].isdisjoint(words_of(name)) or dropped.value is False
     if is_remark or dropped.says_nothing:
@@ -326,7 +326,7 @@ def _wishes(dropped: Dropped) -> bool:
 
 
 def _unmet(case: Case, parameters: JsonObject) -> int:
-    """Count the texts that miss what the schema says of them, or stand for no value at all."""
+    """Count the texts that miss what the schema states of them, or stand for no value at all."""
     found = 0
     for name, value in islice(parameters.items(), _MOST_NAMES):
         view = case.parameter(name)
@@ -342,7 +342,7 @@ def _unmet(case: Case, parameters: JsonObject) -> int:
 
 
 def _contradicts(case: Case, dropped: Dropped) -> bool:
-    """Whether another value stands under a like name: which one is meant?"""
+    """Return whether another value stands under a like name: which one is meant?"""
     return len(dropped.path) == 1 and any(
         name != dropped.path[0]
         and name_similarity(str(dropped.path[0]), name) >= _LIKE
@@ -352,20 +352,26 @@ def _contradicts(case: Case, dropped: Dropped) -> bool:
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:
-    """Whether a text became that of two parameters: from Rome to Rome is no trip."""
+    """Return whether a text became that of two parameters: from Rome to Rome is no trip."""
     before = Counter(value for value in case.parameters.values() if isinstance(value, str))
     after = Counter(value for value in parameters.values() if isinstance(value, str) and value)
     return any(count > max(1, before[value]) for value, count in after.items())
 
 
 def _stands_for(edit: ed.Edit) -> bool:
-    """Whether a value is put in for words such as `latest`: nobody said which one is meant."""
+    """Return whether a value is put in for words such as `latest`.
+
+    No one stated which one is meant.
+    """
     before = edit.before if isinstance(edit, ed.Replace) else None
     return isinstance(before, str) and refers(before, edit.name)
 
 
 def _counts(value: Origined) -> bool:
-    """Whether what is put into a list says how many: a small number, or a word such as `all`."""
+    """Return whether what is put into a list states how many.
+
+    A small number, or a word such as `all`.
+    """
     to_list = isinstance(value.value, list) or isinstance(value.path[-1], int)
     if not to_list or isinstance(value.former, dict | list):
         return False
@@ -373,7 +379,10 @@ def _counts(value: Origined) -> bool:
 
 
 def _is_another(edit: ed.Edit) -> bool:
-    """Whether one thing gives way to another: `10116/#W37` is not `#W98`, `!main` not `main`."""
+    """Return whether one thing gives way to another.
+
+    `10116/#W37` is not `#W98`, `!main` not `main`.
+    """
     before, after = (edit.before, edit.value) if isinstance(edit, ed.Replace) else (None, None)
     if not (isinstance(before, str) and isinstance(after, str)):
         return False
@@ -384,13 +393,13 @@ def _is_another(edit: ed.Edit) -> bool:
 
 
 def _says_otherwise(case: Case, edit: ed.Edit) -> bool:
-    """Whether a value that the context states gives way to another one of the context."""
+    """Return whether a value that the context states gives way to another one of the context."""
     sent = value_at(case.parameters, edit.path) if isinstance(edit, ed.FromContext) else None
     return isinstance(sent, str) and written_in(case.context or "", sent) is not None
 
 
 def _is_another_choice(case: Case, edit: ed.Edit) -> bool:
-    """Whether the context states a listed value, and not the one that is put in."""
+    """Return whether the context states a listed value, and not the one that is put in."""
     view = case.parameter(edit.name) if isinstance(edit, ed.Replace) else None
     told = [each for each in (view.allowed if view else ()) if isinstance(each, str)]
     said = {each for each in told if written_in(case.context or "", each) is not None}
@@ -398,7 +407,7 @@ def _is_another_choice(case: Case, edit: ed.Edit) -> bool:
 
 
 def _changes_amount(case: Case, proposal: Proposal) -> bool:
-    """Whether a write gets another amount than its caller's."""
+    """Return whether a write gets another amount than its caller's."""
     for name in proposal.touched & case.parameters.keys() & proposal.parameters.keys():
         mine, new = (
             sorted(value for _, value in leaves_like({"": call[name]}, ()) if is_number(value))

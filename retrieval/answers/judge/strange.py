@@ -29,7 +29,7 @@ _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
 """Options of a command, or a name with its value: a call, and no value."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _EXAMPLES = re.compile(r"\be\.?g\b|\bsuch as\b|\bexamples?\b|\blike\b|\be\.?x\.", re.IGNORECASE)
-"""What says that values in a description are not all that there are."""
+"""What states that values in a description are not all that there are."""
 _FEW = 3
 """Texts of successes below which they do not show what is usual."""
 _OFTEN = 5
@@ -97,7 +97,7 @@ def _is_place(case: Case, path: Path, value: str) -> bool:
 
 
 def _names_parameters(case: Case, text: str) -> bool:
-    """Whether a text names parameters of the tool: a call in a notation that nobody read."""
+    """Return whether a text names parameters of the tool: a call in a notation that no one read."""
     known = case.view.parameters if case.view is not None else {}
     named = known.keys() & set(_NAME.findall(text))
     return len(named) > 1 or any(len(words_of(each)) > 1 for each in named)

@@ -22,22 +22,22 @@ from retrieval.knowledge.tool.repairs import carries_value
 
 
 class Strangers:
-    """Says which proposals for one case rest on what one other principal alone says."""
+    """States which proposals for one case rest on what one other principal alone states."""
 
     def __init__(self, case: Case, message: str, calibration: Calibration) -> None:
-        """`message` is that of the error: what it says is nobody else's word."""
+        """`message` is that of the error: what it states is no one else's word."""
         self._case = case
         self._message = message
         self._calibration = calibration
         self._alone: dict[bool, dict[str, float]] = {}
 
     def taught(self, proposal: Proposal) -> bool:
-        """Whether it would not be sure without what a stranger says."""
+        """Return whether it would not be sure without what a other caller states."""
         case = self._case
         if proposal.options and all(
             option.menders and not case.distrusts(option.menders) for option in proposal.options
         ):
-            return False  # enough made this very repair, whoever else uses the tool
+            return False  # enough made this very repair, any caller that else uses the tool
         of_profile = self._know(proposal)
         speakers = (option.menders | option.reporters for option in proposal.options)
         if not of_profile and not any(map(case.distrusts, speakers)):
@@ -45,12 +45,15 @@ class Strangers:
         return self._without(profile=not of_profile).get(proposal.key, 0.0) <= SURE
 
     def alone(self, proposal: Proposal) -> bool:
-        """Whether nobody else than a stranger says it at all, however unsure."""
+        """Return whether no one else than a other caller states it at all, however unsure."""
         of_profile = self._know(proposal)
         return self.taught(proposal) and proposal.key not in self._without(profile=not of_profile)
 
     def _know(self, proposal: Proposal) -> bool:
-        """Whether the tool or a new name is known by a stranger alone; not with an own schema."""
+        """Return whether the tool or a new name is known by a stranger alone.
+
+        Not with an own schema.
+        """
         case, profile = self._case, self._case.profile
         if case.schema is not None and not case.is_foreign_schema:
             return False
@@ -61,7 +64,7 @@ class Strangers:
         return any(self._made_most_of(each) for each in seen if each is not None)
 
     def _made_most_of(self, seen: ToolProfile | ParameterProfile) -> bool:
-        """Whether too few use it, or more than half of its successes may be one stranger's."""
+        """Whether too few use it, or more than half of its successes may be one other caller's."""
         made = summed((principal_of(agent), count) for agent, count in seen.agents.items())
         if self._case.distrusts(made):
             return True
@@ -80,7 +83,7 @@ class Strangers:
 
 
 def principals_for(case: Case, proposal: Proposal) -> int:
-    """How many principals' own repairs made each of the changes that mean something else.
+    """Return how many principals' own repairs made each of the changes that mean something else.
 
     What one taught about names and structure is enough for its own agents, where it has a key.
     """
@@ -107,7 +110,7 @@ def trusted_hints(
 ) -> ToolAnnotations:
     """Return the hints that the caller has from the live list of tools, or what tightens them.
 
-    A registration may come from any program on the machine, so it never says that a call reads
+    A registration may come from any program on the machine, so it never states that a call reads
     only or may be made twice. Of what another principal registered (not `binds`) counts only that
     the tool destroys.
     """
@@ -126,7 +129,7 @@ def trusted_hints(
 
 
 def is_contradicted(schema: JsonObject, profile: ToolProfile | None, quorum: int) -> bool:
-    """Whether a schema that a stranger registered refuses what worked for others.
+    """Return whether a schema that a other caller registered refuses what worked for others.
 
     It needs a parameter without which most calls of several principals worked, or does not take
     one with which they did.
@@ -153,7 +156,7 @@ _VALUES = frozenset(("enum", "const", "default", "examples"))
 def registered_schema(
     registered: StoredTool | None, *, binds: bool, writes: bool
 ) -> JsonObject | None:
-    """The registered schema; for others' writes without the values that it states."""
+    """Return the registered schema; for others' writes without the values that it states."""
     schema = registered.tool.input_schema if registered else None
     if schema is None or binds or not writes:
         return schema

@@ -1,7 +1,7 @@
-"""Common knowledge: what of a tool's calls may be told to everybody (4-rules.md, Suggesting).
+"""Common knowledge: what of a tool's calls may be shown to everyone (4-rules.md, Suggesting).
 
 The measures are those of `proposers` and `retrieval.knowledge`, without an asker: there a
-value may also travel because the asker said it already, here nobody has.
+value may also travel because the asker stated it already, here no one has.
 """
 
 import re
@@ -17,7 +17,7 @@ from retrieval.knowledge.tool.record import ToolRecord, is_common_name
 from retrieval.knowledge.values.parameters import ParameterView
 from retrieval.knowledge.values.scalars import number
 
-# What others said, as one line of visible characters; how it is escaped, and its tokens.
+# What others stated, as one line of visible characters; how it is escaped, and its tokens.
 
 Clean = Callable[[str], str]
 """Masks secrets in a text, such as `Redactor.text`."""
@@ -65,9 +65,9 @@ def plain(text: str, limit: int, clean: Clean) -> str:
 
 
 def without_masks(signature: str) -> str:
-    """A signature with `…` for each part that varies, as `reading.reader` masks it.
+    """Return a signature with `…` for each part that varies, as `reading.reader` masks it.
 
-    A number of somebody's thing that stands bare in it goes too; a code such as E11000 stays.
+    A number of a caller's thing that stands bare in it goes too; a code such as E11000 stays.
     """
     return _OF_SOMEBODY.sub("…", _MASK.sub("…", signature))
 
@@ -80,17 +80,19 @@ def _shown(char: str) -> str:
 
 
 def named(name: str) -> str:
-    """A name that stands in running text: as it is, or in quotation marks."""
+    """Return a name that stands in running text: as it is, or in quotation marks."""
     return name if _BARE.fullmatch(name) else in_quotes(name)
 
 
 def in_quotes(text: str) -> str:
-    """A text in quotation marks that it cannot end itself."""
+    """Return a text in quotation marks that it cannot end itself."""
     return '"' + text.replace('"', "'") + '"'
 
 
 def markdown_text(text: str) -> str:
-    """The same text in Markdown: no HTML, no link, no heading, no code, no emphasis comes of it.
+    """Return the same text in Markdown.
+
+    No HTML, no link, no heading, no code, no emphasis comes of it.
 
     Addresses are broken up, as many renderers make links of bare ones. It must not begin a line.
     """
@@ -99,12 +101,12 @@ def markdown_text(text: str) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """How many tokens a text has at most, whichever tokenizer reads it; 0 for an empty one.
+    """Return how many tokens a text has at most, whichever tokenizer reads it; 0 for an empty one.
 
     An upper bound in practice for byte-level BPE (GPT, Llama, Qwen, ...) and WordPiece (BERT),
     exact for none of them; `bench/known_tools.py` holds it against the bundled model's WordPiece. A
     word of `COMMON_WORDS` counts 1; others are cut where the letter case changes, and their parts
-    count as `_of_part` says. Each digit, mark of ASCII, line break and space before a digit or
+    count as `_of_part` states. Each digit, mark of ASCII, line break and space before a digit or
     space counts 1, each other character its UTF-8 bytes, which byte-level BPE falls back to. Where
     words end, so does what is counted: the estimate of texts that are put together at a line break
     or mark is the sum of their estimates.
@@ -146,7 +148,7 @@ def percent(share: float) -> str:
 
 
 _MAX_SHOWN = 16
-"""Parameters that are told one by one; required ones come first."""
+"""Parameters that are shown one by one; required ones come first."""
 _MAX_ALLOWED = 8
 _MAX_NAME = 64
 _MAX_VALUE = 30
@@ -164,7 +166,7 @@ UNKNOWN = Signature("(?)", "(?)")
 
 
 def signature_of_tool(record: ToolRecord, clean: Clean) -> Signature:
-    """The signature of a tool. An optional parameter has a `?` behind its name."""
+    """Return the signature of a tool. An optional parameter has a `?` behind its name."""
     views = _views(record)
     if views is None:
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""Facts: all that is told of one tool, as statements in words of its own, before escaping. Pure.
+"""Facts: all that is shown of one tool, as statements in words of its own, before escaping. Pure.
 
 How useful a statement is, is how much trouble it saves in a week, with a failed call as the unit:
 the failures a week that it is about, times how likely its reader avoids them.
@@ -65,12 +65,12 @@ _MAX_METHODS = 8
 _MAX_PARTS = 5
 _MAX_PART = 60
 _QUANTILE = 0.75
-"""Within the wait that is told, three of four sessions saw such a failure pass (as in advice)."""
+"""Within the wait that is shown, three of four sessions saw such a failure pass (as in advice)."""
 
 # Shares of failures that reading avoids, by judgement; only their order decides what is told first.
 _LESSON = 0.9
 _BARE_ERROR = 0.3
-"""An error without a lesson warns, and says itself what was wrong."""
+"""An error without a lesson warns, and states itself what was wrong."""
 _LIKELY = 0.5
 """A correction that is less likely to be right misleads more often than it helps."""
 _BOUNDARY = 0.8
@@ -90,7 +90,7 @@ schema, and failed all the same."""
 _PER_CALL = 0.01
 """Of a call that need not fail: what types and words are worth where nothing has failed yet."""
 _UNUSED = 0.001
-"""Of a tool that nobody called; above nothing, so that room that is left is used."""
+"""Of a tool that no one called; above nothing, so that package that is left is used."""
 PITFALLS, FAILS, BOUNDARIES = "Common pitfalls", "If it fails", "Boundaries and use"
 """Headings of the page."""
 
@@ -107,7 +107,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What is told of one tool; `priority` is that of the long signature instead of the short."""
+    """What is shown of one tool; `priority` is that of the long signature instead of the short."""
 
     key: ToolKey
     tool_id: str | None
@@ -120,7 +120,10 @@ class ToolFacts:
 
 
 def use_of(health: KnownHealth | None, now: datetime) -> float:
-    """How useful it is to know of a tool: its failures a week, and a tenth of its calls a week."""
+    """Return how useful it is to know of a tool.
+
+    Its failures a week, and a tenth of its calls a week.
+    """
     if health is None:
         return 0.0
     failures = _weekly(health.failures, now)
@@ -136,7 +139,7 @@ def facts_of(
     tool_names: Collection[str] = (),
     rules: CohesionRules = DEFAULT_RULES,
 ) -> ToolFacts:
-    """All that is known of a tool and may be told to everybody; `clean` masks secrets."""
+    """Return all that is known of a tool and may be shown to everyone; `clean` masks secrets."""
     health = record.health or KnownHealth()
     facts = _Facts(record, health, now, clean, clusters, tool_names, rules)
     server = record.key.server_name
@@ -179,7 +182,10 @@ class _Facts:
         return share * failures + base * (_PER_CALL * calls + _UNUSED)
 
     def statements(self) -> Iterator[Statement]:
-        """All statements in the order of the prompt; those of one heading in that of the page."""
+        """Yield all statements in the order of the prompt.
+
+        Those of one heading in that of the page.
+        """
         text = self.plain(self.record.tool.description if self.record.tool else "", 2 * _MAX_ABOUT)
         if about := self.plain(re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0], _MAX_ABOUT):
             priority = self.of_all(0, 0.2)
@@ -287,7 +293,10 @@ class _Facts:
         yield from (Statement(priority, None, page, BOUNDARIES) for count, page in pages if count)
 
     def _latest(self, kind: str) -> str | None:
-        """The latest evidence of a kind, else the latest message: without its caller's values."""
+        """Return the latest evidence of a kind, else the latest message.
+
+        Without its caller's values.
+        """
         referrals = [each for each in reversed(self.health.referrals) if each.kind == kind]
         said = next((each.evidence for each in referrals if each.evidence), None)
         said = said or next((each.message for each in referrals if each.message), None)
@@ -329,7 +338,7 @@ class _Facts:
         return Statement(priority, f"{prompt}; {lesson} {sure}", page, PITFALLS), lesson
 
     def _limits(self) -> Iterator[Statement]:
-        """Numbers refused as out of range, unless the schema says so, by what worked."""
+        """Numbers refused as out of range, unless the schema states so, by what worked."""
         profile, view = self.record.profile, self.record.schema_view()
         for name, known in sorted(profile.parameters.items()) if profile else ():
             stated = view.parameters.get(name) if view is not None else None
@@ -344,18 +353,18 @@ class _Facts:
                 beyond = "more and less" if above and below else "more" if above else "less"
                 shown = named(self.plain(name, _MAX_SIGNATURE))
                 said = f"{shown} worked at {worked}; {beyond} was refused"
-                # A pitfall often says the same.
+                # A pitfall often states the same.
                 share = min(1.0, len(known.beyond) / max(1, self.health.failures.count))
                 priority = _LIMIT * share * self.weekly(self.health.failures)
                 yield Statement(priority, said, f"Limit: {said}.", PITFALLS)
 
     def _advice(self, worst: Statement | None, lesson: str | None) -> Iterator[Statement]:
-        """What to call instead and how long to wait; where neither is known, the repair."""
+        """Yield what to call instead and how long to wait; where neither is known, the repair."""
         parts = [*self._split(), *self._waits()]
         for said, priority in parts:
             yield Statement(priority, None, f"{said[:1].upper()}{said[1:]}.", FAILS)
         if worst is not None and lesson is not None:
-            half = worst.priority / 2  # its pitfall says so too, with the error that it is for
+            half = worst.priority / 2  # its pitfall states so too, with the error that it is for
             yield Statement(half, None, f"Most often mended so: {lesson}.", FAILS)
             parts = parts or [(lesson, half)]
         if parts:
@@ -363,7 +372,7 @@ class _Facts:
             yield Statement(sum(each for _, each in parts), f"if this fails, try: {said}")
 
     def _split(self) -> Iterator[tuple[str, float]]:
-        """What the tool suggested most, of late above all, to be called in its place."""
+        """Yield what the tool suggested most, of late above all, to be called in its place."""
         weights = summed(
             (parts, decay(self.now, each.at))
             for each in self.health.referrals

@@ -1,6 +1,6 @@
-"""The prompt and the Markdown page: what is told of which tools, within a budget of tokens. Pure.
+"""The prompt and the Markdown page: what is shown of which tools, within a budget of tokens. Pure.
 
-First every tool gets its shortest form, the most useful first, as long as there is room; then
+First every tool gets its shortest form, the most useful first, as long as there is package; then
 longer signatures and further lines, over all tools the most useful for their length first.
 
     <known_tools>
@@ -12,9 +12,9 @@ longer signatures and further lines, over all tools the most useful for their le
     3 more tools left out.
     </known_tools>
 
-In the prompt these two are the only tags, and whatever others said stands escaped in quotation
+In the prompt these two are the only tags, and whatever others stated stands escaped in quotation
 marks: no text can close an element, begin one, or begin a line. On the page only our own words make
-headings, lists, code and links; what others said is escaped text.
+headings, lists, code and links; what others stated is escaped text.
 """
 
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ class _Line(NamedTuple):
     text: str
     priority: float
     heading: str = ""
-    """Lines of one heading stand together below it; it is told with the first of them."""
+    """Lines of one heading stand together below it; it is shown with the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """All that could be told of one tool: its first part `short` or `full`, `closing` its end."""
+    """All that could be shown of one tool: its first part `short` or `full`, `closing` its end."""
 
     short: str
     full: str
@@ -90,12 +90,18 @@ def prompt_block(
 def markdown_page(
     tools: Sequence[ToolFacts], budget: int, *, further: int = 0, dashboard_url: str | None = None
 ) -> str:
-    """The page for tool documentation, as `prompt_block`: a section a tool, its pitfalls below."""
+    """Return the page for tool documentation, as `prompt_block`.
+
+    A section a tool, its pitfalls below.
+    """
     return _fill(_PAGE, [_markdown_block(each, dashboard_url) for each in tools], budget, further)
 
 
 def _fill(frame: _Frame, blocks: Sequence[_Block], budget: int, further: int) -> str:
-    """The text of as much as fits. Every part ends where a word ends, so that estimates add up."""
+    """Return the text of as much as fits.
+
+    Every part ends where a word ends, so that estimates add up.
+    """
     opening, closing, gap = frame
     if not blocks:
         return f"{opening}{gap}No tool is known.\n{closing}"
@@ -105,7 +111,7 @@ def _fill(frame: _Frame, blocks: Sequence[_Block], budget: int, further: int) ->
 
     room = budget - _cost(opening) - _cost(closing)
     costs = [_cost(each.short) + _cost(each.closing) for each in blocks]
-    if further or sum(costs) > room:  # then some are left out, and that is said
+    if further or sum(costs) > room:  # then some are left out, and that is stated
         room -= _cost(missing(len(blocks) + further))
     chosen = []
     for block, cost in zip(blocks, costs, strict=True):

@@ -33,7 +33,7 @@ _INTENT_BOUND = Trials(1, 8)
 
 
 def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """The nearest value inside the bounds; the seen ones when the error states none."""
+    """Yield the nearest value inside the bounds; the seen ones when the error states none."""
     name = fault.parameter
     candidates = [name] if name in case.parameters else _beyond(case, fault) if not name else []
     if fault.of_length and isinstance(text := case.parameters.get(name or ""), str):
@@ -63,7 +63,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
             return
         is_whole = isinstance(value, int) and not (view and "number" in view.types)
         if fault.exclusive and not is_whole:
-            return  # the nearest number inside an open bound is nobody's wish
+            return  # the nearest number inside an open bound is no caller's wish
         stated = " to ".join(number(limit) for limit in (low, high) if limit is not None)
         least, most = (seen.minimum, seen.maximum) if seen else (None, None)
         stays = least is not None and most is not None and _is_within(least, low, high)
@@ -80,7 +80,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         too_large = (float(value) if isinstance(value, int | float) else 0.0) > known.largest
         bound = known.largest if too_large else known.smallest
         if all(common.value != bound for common in seen.common_values()):
-            return  # where somebody else stopped is theirs to know
+            return  # where someone else stopped is theirs to know
         edit = Clamp(name=target, **{"maximum" if too_large else "minimum": bound})
         reason = f"{seen.successes} successes stay on this side of {number(bound)}"
         yield one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)

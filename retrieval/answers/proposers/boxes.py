@@ -1,7 +1,7 @@
 """Texts where an object is due, objects where a text is due, and fields that a free object holds.
 
 What `shape` tries beside the places of names, as in calendars: `"start": "2026-05-04T10:00:00"` for
-`"start": {"dateTime": "2026-05-04T10:00:00"}`, with the zone beside it or in it.
+`"start": {"dateTime": "2026-05-04T10:00:00"}`, with the zone next to it or in it.
 """
 
 from collections.abc import Collection, Iterator
@@ -24,7 +24,7 @@ _SEVERAL = 2
 
 
 def boxed(case: Case) -> Iterator[Option]:
-    """Objects for all texts where objects are due, with what stands beside them and is theirs."""
+    """Objects for all texts where objects are due, with what stands next to them and is theirs."""
     held: dict[str, JsonObject] = {}
     found = strangers(case)
     beside = {name: value for name, value in found if case.parameter(name) is None}
@@ -55,9 +55,9 @@ def _fields(case: Case, name: str) -> dict[str, ParameterView]:
 
 
 def _field_for(view: ToolView, text: str, beside: Collection[str]) -> str | None:
-    """The field that a text is for: the only needed one, or the only one whose form it has.
+    """Return the field that a text is for: the only needed one, or the only one whose form it has.
 
-    What stands beside the text is needed no longer.
+    What stands next to the text is needed no longer.
     """
     texts = [each for each in view.parameters.values() if fits("", each.types)]
     needed = [each.name for each in view.parameters.values() if each.required]

@@ -2,8 +2,8 @@
 
 No I/O from here on.
 
-An option is one way to mend one fault, with what speaks for it. `proposers/priors.toml` has how
-often each kind of change was right in the benchmark (see `docs/adr`), or a judgement. Beside
+An option is one way to repair one fault, with what speaks for it. `proposers/priors.toml` has how
+often each kind of change was right in the benchmark (see `docs/adr`), or a judgement. Next to
 options there is *advice*: an action that leaves the parameters as they are.
 """
 
@@ -55,7 +55,7 @@ class Case:
     signature: SignatureKnowledge | None = None
     like_signatures: tuple[SignatureKnowledge, ...] = ()
     siblings: tuple[Sibling, ...] = ()
-    """What mended such an error on siblings of the tool."""
+    """What repaired such an error on siblings of the tool."""
     elsewhere: Callable[[], SignatureKnowledge | None] = lambda: None
     context: str | None = None
     agent: str = ""
@@ -66,7 +66,7 @@ class Case:
     schema: JsonObject | None = None
     parameters_known: bool = True
     is_text: bool = False
-    """Whether the arguments came as a text, and the parameters are the object that it says."""
+    """Whether the arguments came as a text, and the parameters are the object that it states."""
     is_foreign_schema: bool = False
     """Whether another principal registered the schema: then it only advises."""
     quorum: int = QUORUM
@@ -78,7 +78,7 @@ class Case:
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """The error's faults, and those that the live schema shows beside them."""
+        """The error's faults, and those that the live schema shows next to them."""
         if not self.parameters_known:
             object.__setattr__(self, "faults", self.reading.faults)
             return
@@ -100,12 +100,12 @@ class Case:
         return self.view is not None and self.view.source != "error"
 
     def distrusts(self, principals: Collection[str]) -> bool:
-        """Whether too few principals say something, and the one who asks is none of them."""
+        """Whether too few principals say something, and the one that asks is none of them."""
         own = principal_of(agent_mark(self.agent))
         return 0 < len(principals) < self.quorum and own not in principals
 
     def without_others(self, *, profile: bool) -> "Case":
-        """The case without what others taught or registered; the profile may be trusted."""
+        """Return the case without what others taught or registered; the profile may be trusted."""
         kept = self.profile if profile else None
         schema = None if self.is_foreign_schema else self.schema
         return replace(
@@ -114,18 +114,18 @@ class Case:
         )  # fmt: skip
 
     def parameter(self, name: str | None) -> ParameterView | None:
-        """What is known of a parameter."""
+        """Return what is known of a parameter."""
         return self.view.parameters.get(name) if self.view and name is not None else None
 
     def seen(self, name: str | None) -> ParameterProfile | None:
-        """What successes and failures showed of a parameter."""
+        """Return what successes and failures showed of a parameter."""
         return self.profile.parameters.get(name) if self.profile and name is not None else None
 
 
 def profile_for(
     knowledge: ToolKnowledge | None, schema_hash: str | None, agent: str
 ) -> tuple[ToolProfile | None, bool]:
-    """The profile to go by for an agent that asks, and whether it is of the live schema.
+    """Return the profile to go by for an agent that asks, and whether it is of the live schema.
 
     That of the live schema; else that of calls without one; else the last one.
     """
@@ -138,7 +138,7 @@ def profile_for(
 
 
 def view_of(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView | None:
-    """What is known of a tool's parameters: by its schema, or else by its successes."""
+    """Return what is known of a tool's parameters: by its schema, or else by its successes."""
     if schema is not None:
         return view_of_schema(schema)
     return profile.view() if profile and profile.successes else None
@@ -155,7 +155,7 @@ _IN_VAIN = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to mend one fault (or several at once)."""
+    """One way to repair one fault (or several at once)."""
 
     edits: tuple[Edit, ...]
     reason: str
@@ -165,13 +165,13 @@ class Option:
     successes: int = 0
     failures: int = 0
     failed: float = 0.0
-    """Reported failures as they weigh now, beside `trials`."""
+    """Reported failures as they weigh now, next to `trials`."""
     execution_ids: tuple[str, ...] = ()
     lesson: str | None = None
     share: str | None = None
-    """Of the sessions that met such a call, those that mended it so: `10 of 10`."""
+    """Of the sessions that met such a call, those that repaired it so: `10 of 10`."""
     covers: frozenset[int] = field(default_factory=frozenset)
-    """Indexes of the faults it mends."""
+    """Indexes of the faults it repairs."""
     menders: frozenset[str] = frozenset()
     """Principals whose own repairs did the same (`retrieval.knowledge.rows.principals`)."""
     reporters: frozenset[str] = frozenset()
@@ -186,16 +186,18 @@ class Option:
 
     @property
     def evidence(self) -> Trials:
-        """What speaks for it and against it in all."""
+        """Return what speaks for it and against it in all."""
         return self.trials.plus(Trials(0, _IN_VAIN * self.failed))
 
     @property
     def is_stated(self) -> bool:
-        """Whether error or schema says so, and not only what others did."""
+        """Return whether error or schema states so, and not only what others did."""
         return not {"error", "schema"}.isdisjoint(self.sources)
 
     def merged(self, other: "Option") -> "Option":
-        """One option for two that do the same: they agree, and the words of who states it stay.
+        """Return one option for two that do the same.
+
+        They agree, and the words of who states it stay.
 
         Agreement never weakens: the other adds half of what speaks for it (the two are not
         independent). That the edits were followed and failed counts against them on any ground.
@@ -228,21 +230,21 @@ class Option:
 def one(
     index: int, edit: Edit, reason: str, trials: Trials, source: EvidenceSource, successes: int = 0
 ) -> Option:
-    """An option of one edit that mends one fault."""
+    """Return an option of one edit that repairs one fault."""
     return Option(
         (edit,), reason, trials, (source,), successes=successes, covers=frozenset({index})
     )
 
 
 def put(case: Case, name: str, value: JsonValue) -> Add | Replace:
-    """The edit that gives a parameter this value, whether or not it is there."""
+    """Return the edit that gives a parameter this value, whether or not it is there."""
     if name in case.parameters:
         return Replace(name=name, before=case.parameters[name], value=value)
     return Add(name=name, value=value)
 
 
 def read_option(case: Case) -> Option | None:
-    """The object that the text of the arguments says, where they came as a text."""
+    """Return the object that the text of the arguments states, where they came as a text."""
     if not (case.is_text and case.parameters_known):
         return None
     reason = "the arguments came as a text, and are an object"
@@ -290,7 +292,7 @@ class Candidate:
 class StatedFirst(NamedTuple):
     """A tool to call first, and the parameters that it must be given, as far as known.
 
-    `said_by` says who names it: the error, or the schema.
+    `said_by` states who names it: the error, or the schema.
     """
 
     tool_name: str
@@ -299,7 +301,7 @@ class StatedFirst(NamedTuple):
 
 
 class LookFirst(NamedTuple):
-    """Nobody knows whether a call that writes had its effect; a tool that shows it, if known."""
+    """No one knows whether a call that writes had its effect; a tool that shows it, if known."""
 
     tool_name: str | None = None
 
@@ -311,7 +313,7 @@ class CallContext:
     Without `now`, moments that an error names are not read. `attempt` is 1 for the first try;
     `recoveries` has the tool's before the workspace's; `others` are registered tools of the
     workspace, gathered only where they can matter, as are `referrals`, the tool's latest, oldest
-    first; `may_show` says whether a value of a parameter is open today: what was learned may be
+    first; `may_show` states whether a value of a parameter is open today: what was learned may be
     older; `stated_first` is what the error asks to call before, `look_first` what shows whether the
     call had its effect, where that is unknown.
     """
@@ -332,14 +334,14 @@ class CallContext:
 
 
 PLAIN = CallContext()
-"""Nothing is known beside the case."""
+"""Nothing is known next to the case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
     """One action that leaves the parameters as they are.
 
-    `yields` says that a repair which was learned for this very error stands beside it, the surer
+    `yields` states that a repair which was learned for this very error stands next to it, the surer
     first; all other advice stands alone. `successes` and `failures` are calls of `tool`; `split` is
     as in `wire.Suggestion`.
     """
@@ -356,14 +358,14 @@ class Advice:
     yields: bool = False
     split: tuple[str, ...] = ()
     is_strange: bool = False
-    """Whether one other principal alone says so (`Case.distrusts`)."""
+    """Whether one other principal alone states so (`Case.distrusts`)."""
     is_lookup: bool = False
-    """Whether it is where a value comes from: every change of parameters stands beside it."""
+    """Whether it is where a value comes from: every change of parameters stands next to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoAdvice:
-    """Nothing can be advised, and no change of parameters would mend it either.
+    """Nothing can be advised, and no change of parameters would repair it either.
 
     With `yields`, one that was learned for this very error may.
     """
@@ -377,7 +379,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u20
 
 
 def quoted(value: JsonValue) -> str:
-    """A value as JSON on one line, cut; control and direction marks are blanks."""
+    """Return a value as JSON on one line, cut; control and direction marks are blanks."""
     if isinstance(value, str):
         value = " ".join(_CONTROL.sub(" ", value[: 4 * _MAX]).split())
         value = value if len(value) <= _MAX else f"{value[:_MAX]}..."

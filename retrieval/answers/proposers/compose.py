@@ -1,7 +1,7 @@
 """Composing: an option for every fault makes a proposal; whole-repair rules are proposals too.
 
 For a fault inside a nested value, the object that it is in becomes a case of its own, with the part
-of the schema that is about it, and the edits that mend it are lifted to their place in the call.
+of the schema that is about it, and the edits that repair it are lifted to their place in the call.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ _BOXED = prior("shape.boxed")
 
 
 def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """A text as the only needed field of the object that is due there."""
+    """Yield a text as the only needed field of the object that is due there."""
     value = value_at(case.parameters, fault.path)
     view = object_view(case.schema or {}, fault.path, {})
     needed = [each for each in view.parameters.values() if each.required] if view else []
@@ -64,7 +64,7 @@ def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def _inner_case(case: Case, fault: Fault) -> Case | None:
-    """The object around the fault as a case; an element of an array stands alone in one."""
+    """Return the object around the fault as a case; an element of an array stands alone in one."""
     prefix, last = fault.path[:-1], fault.path[-1]
     around = value_at(case.parameters, prefix)
     schema, view = case.schema or case.stated or {}, None
@@ -78,7 +78,7 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
         view = element_view(schema, fault.path)
         listed = case.parameter(str(prefix[0])) if len(prefix) == 1 else None
         if listed is not None and listed.stated_values and view is not None:
-            # The list says in words which items there are.
+            # The list states in words which items there are.
             items = {
                 name: replace(each, stated_values=each.stated_values or listed.stated_values)
                 for name, each in view.parameters.items()
@@ -110,7 +110,7 @@ _MAX_COMBINATIONS = 24
 _MAX_PER_FAULT = 3
 _MAX_ALONE = 12
 _MAX_FAULTS = 16
-"""A call with more faults than this is not mended but written anew, which is for its caller."""
+"""A call with more faults than this is not repaired but written again, which is for its caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Proposal:
 
 
 def propose(case: Case) -> list[Proposal]:
-    """Every proposal that changes the call, unranked and not yet verified. Pure.
+    """Return every proposal that changes the call, unranked and not yet verified. Pure.
 
     Several may lead to the same parameters by different edits; the surest of them counts.
     """
@@ -150,7 +150,7 @@ def propose(case: Case) -> list[Proposal]:
 
 
 def propose_as_siblings(case: Case) -> list[Proposal]:
-    """What mended such an error on siblings of the tool."""
+    """Return what repaired such an error on siblings of the tool."""
     found = []
     for option in sibling_options(case):
         made = applied(case.parameters, option.edits, value_sources_of(case))
@@ -185,7 +185,9 @@ _MAX_OF_THE_REST = 3
 def _with_the_rest(
     case: Case, parameters: JsonObject
 ) -> Iterator[tuple[tuple[Option, ...], JsonObject]]:
-    """What mends what the live schema shows to be wrong with a mended call: errors name the first.
+    """Yield what mends what the live schema shows to be wrong with a mended call.
+
+    Errors name the first.
 
     `["Open"]` may be no listed value only once `'["Open"]'` is read as a list.
     """
@@ -210,7 +212,10 @@ _HEALING = 2.0
 
 
 def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
-    """The proposals with what others did: what was reported of the same change, and was learned."""
+    """Return the proposals with what others did.
+
+    What was reported of the same change, and was learned.
+    """
     reported = reports(case)
     learned = [
         each
@@ -248,7 +253,7 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
 
 
 def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
-    """What mended such errors before, and by fault, strongest first, what may mend it."""
+    """What repaired such errors before, and by fault, strongest first, what may repair it."""
     whole = merged(list(whole_options(case)))
     if len(case.faults) > _MAX_FAULTS:
         return whole, {}
@@ -282,7 +287,7 @@ def _covering(
     covered: frozenset[int],
     chosen: tuple[Option, ...],
 ) -> Iterator[tuple[Option, ...]]:
-    """Choices of one option a fault, best first; a fault that another option mends needs none."""
+    """Choices of one option a fault, best first; a fault that another option repairs needs none."""
     rest = [index for index in indexes if index not in covered]
     if not rest:
         if chosen:

@@ -1,7 +1,7 @@
 """Values that the caller's own account of its task states.
 
 The nearer one fits, the likelier it is the one that was meant: it has the form that the tool's
-successes have there, stands beside a word of the parameter's name, is not used elsewhere in the
+successes have there, stands next to a word of the parameter's name, is not used elsewhere in the
 call, and is the only such value. Each of these raises the grade, and the grade names the prior.
 """
 
@@ -35,7 +35,7 @@ _TOO_LONG = 2
 
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """What the context states that a missing or refused parameter may have meant."""
+    """Yield what the context states that a missing or refused parameter may have meant."""
     name, is_missing = fault.parameter, fault.kind == "missing"
     if name is None or len(fault.path) > 1 or not case.context:
         return
@@ -49,7 +49,7 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if isinstance(sent, str) and (
             is_placeholder(sent) or written_in(case.context, sent) is not None
         ):
-            return  # what nobody knew, or this very value; another one would be another wish
+            return  # what no one knew, or this very value; another one would be another wish
     elif not is_missing:
         return
     else:
@@ -76,7 +76,7 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Option]:
-    """The sent value as the context writes it: in other letter case, or without its slip."""
+    """Yield the sent value as the context writes it: in other letter case, or without its slip."""
     if not isinstance(sent, str) or not sent or case.context is None:
         return
     begun = _CUT.match(sent.strip())
@@ -106,7 +106,7 @@ def _begun_with(account: str, start: str) -> set[str]:
 
 
 def _in_shown_form(case: Case, index: int, name: str) -> Iterator[Option]:
-    """The only value of the context in the form of the example that the schema shows."""
+    """Yield the only value of the context in the form of the example that the schema shows."""
     view = case.parameter(name)
     examples = _EXAMPLE.findall(view.description) if view else []
     shown = {outline(each) for each in (*examples, *(view.stated_values if view else ()))}
@@ -219,7 +219,10 @@ def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
 
 
 def _is_done(case: Case, name: str, value: str) -> bool:
-    """Whether the session made this very call before, with success: then it is another one now."""
+    """Return whether the session made this very call before, with success.
+
+    Then it is another one now.
+    """
     asked = {**case.parameters, name: value}
     return any(
         call.tool_name == case.tool

@@ -1,4 +1,4 @@
-"""What mended this before: repair rules of the tool and of all tools, and the shipped corpus."""
+"""What repaired this before: repair rules of the tool and of all tools, and the shipped corpus."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -47,8 +47,8 @@ _MOST_NEAR = 10
 _GENERAL = 2.0
 """Pseudo-wrongs of a change that was never made to a value like this one."""
 _IN_PASSING = 2 * MENDED
-"""The same of a change that nobody made alone, to what the error does not name: what they changed
-beside it, each in another way, may be what mended the call."""
+"""The same of a change that no one made alone, to what the error does not name: what they changed
+next to it, each in another way, may be what repaired the call."""
 _LOSING = 10.0
 """The same of a form that leaves a part of a value out, as long as few made it."""
 _ENOUGH = 4
@@ -56,7 +56,7 @@ _SEED = Trials(9, 1.5)
 
 
 def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterator[Option]:
-    """Edits that mended the like before, where they apply to this call.
+    """Edits that repaired the like before, where they apply to this call.
 
     The rules of the call's own signature count in full; those of `near` ones of the tool with the
     same faults (`ToolKnowledge.like`) half.
@@ -74,17 +74,17 @@ def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterato
 
 
 _WORDINGS = 3
-"""Kinds of failure in which a value was mended alike, for its error's words not to matter."""
+"""Kinds of failure in which a value was repaired alike, for its error's words not to matter."""
 
 
 def _is_of_value(option: Option) -> bool:
-    """Whether exactly this value was replaced, whatever the error was about."""
+    """Return whether exactly this value was replaced, whatever the error was about."""
     is_exact = all(isinstance(edit, ed.Replace) for edit in option.edits)
     return is_exact and option.repairs >= _WORDINGS
 
 
 def sibling_options(case: Case) -> Iterator[Option]:
-    """What mended such an error on siblings of the tool, which has no lesson of its own."""
+    """Yield what repaired such an error on siblings of the tool, which has no lesson of its own."""
     for sibling in case.siblings:
         repairs = learned_repairs(
             sibling.examples, common_changes(sibling.examples), case.parameters,
@@ -107,7 +107,7 @@ def sibling_options(case: Case) -> Iterator[Option]:
 
 
 def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
-    """What mended such calls, whatever the error says and whatever changed."""
+    """Yield what repaired such calls, whatever the error states and whatever changed."""
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     repairs = learned_repairs(
         known.examples, known.changes(), case.parameters, agent_mark(case.agent),
@@ -161,10 +161,10 @@ class Reports:
     failers: frozenset[str] = frozenset()
     """The principals of the failures."""
     is_a_strangers: bool = False
-    """Whether the failures are what one principal alone says against several."""
+    """Whether the failures are what one principal alone states against several."""
 
     def heard_by(self, menders: frozenset[str]) -> "Reports":
-        """The same, where one principal alone speaks against what others mended so."""
+        """Return the same, where one principal alone speaks against what others repaired so."""
         if not is_one_stranger(self.failers, menders | self.reporters):
             return self
         least = min(self.weight, OF_A_STRANGER)
@@ -172,7 +172,7 @@ class Reports:
 
 
 def reports(case: Case) -> dict[str, Reports]:
-    """What was reported of changes that this error was answered with, by their effect here.
+    """Return what was reported of changes that this error was answered with, by their effect here.
 
     Two edits that give the same parameters are one change: what failed as the one has failed as
     the other.
@@ -251,7 +251,7 @@ def _trials(case: Case, rule: RepairRule) -> Trials:
 
 
 def _as_often_sent(case: Case, edits: Sequence[ed.Edit], trials: Trials) -> Trials:
-    """A value that edits fill in is right as often as the tool's successes have it there."""
+    """Return a value that edits fill in is right as often as the tool's successes have it there."""
     for edit in edits:
         if not isinstance(edit, ed.Add) or edit.inside or isinstance(edit.value, dict | list):
             continue
@@ -287,7 +287,7 @@ def _touched(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
 
 
 def _loses(edit: ed.Edit) -> bool:
-    """Whether an edit leaves a part of a text out that says something."""
+    """Return whether an edit leaves a part of a text out that states something."""
     forms = edit.through if isinstance(edit, ed.Take) else (edit,)
     return any(
         isinstance(form, ed.Cut)
@@ -297,7 +297,7 @@ def _loses(edit: ed.Edit) -> bool:
 
 
 def is_of_subject(case: Case, edit: ed.Edit) -> bool:
-    """Whether an edit brings in what a call is about: that is nobody else's to say.
+    """Return whether an edit brings in what a call is about: that is no one else's to say.
 
     A setting's values repeat (`is_setting`), or the schema lists them. Of what is neither, a value
     that looks like a name of something, a day, an address or a text is taken for a subject.
@@ -324,7 +324,7 @@ def is_of_subject(case: Case, edit: ed.Edit) -> bool:
 
 
 def _is_overruled(case: Case, edit: ed.Edit) -> bool:
-    """Whether the error at hand states another bound than the one a rule learned."""
+    """Return whether the error available states another bound than the one a rule learned."""
     if not isinstance(edit, ed.Clamp):
         return False
     low, high = edit.minimum, edit.maximum
@@ -337,7 +337,9 @@ def _is_overruled(case: Case, edit: ed.Edit) -> bool:
 
 
 def _is_free(case: Case, edit: ed.Edit, rule_sessions: int) -> bool:
-    """Whether an edit may travel: values go to another caller only when they are common knowledge.
+    """Return whether an edit may travel.
+
+    Values go to another caller only when they are common knowledge.
 
     A redacted one never does, and is no ground either: the mask is the same for many values.
     """
@@ -370,7 +372,7 @@ def _is_common(case: Case, edit: ed.Add | ed.Replace, rule_sessions: int) -> boo
     value = edit.value
     if rule_sessions >= COMMON_SESSIONS:
         return True
-    # Nobody is known by a yes or no; but into a write (`force`, `confirm`) one session puts none.
+    # No one is known by a yes or no; but into a write (`force`, `confirm`) one session puts none.
     if type_of(value) in ("boolean", "null") and not case.writes:
         return True
     if any(same_json(value, mine) for mine in case.parameters.values()):
@@ -383,7 +385,7 @@ def _is_common(case: Case, edit: ed.Add | ed.Replace, rule_sessions: int) -> boo
 
 
 def is_retired(case: Case, edits: Sequence[ed.Edit]) -> bool:
-    """Whether the live schema rules out what one of the edits does."""
+    """Return whether the live schema rules out what one of the edits does."""
     return any(
         contradicts(view, edit)
         for edit in edits

@@ -1,4 +1,4 @@
-"""The faults of a call: what its error names, and what schema and successes show beside it.
+"""The faults of a call: what its error names, and what schema and successes show next to it.
 
 Where nothing is named, the one value that stands out is taken for the fault. Pure.
 """
@@ -54,7 +54,7 @@ _MAX_DEPTH = 6
 
 
 def objects_in(parameters: JsonObject) -> Iterator[tuple[Path, JsonObject]]:
-    """The objects inside of parameters, each with its place, the outer ones first."""
+    """Yield the objects inside of parameters, each with its place, the outer ones first."""
     level: list[tuple[Path, JsonValue]] = [
         ((name,), value) for name, value in islice(parameters.items(), 1_000)
     ]
@@ -90,7 +90,7 @@ def _states(fault: Fault) -> bool:
 
 
 def _open_schema(value: JsonValue) -> JsonObject:
-    """A schema that says which names a value has, and nothing else."""
+    """Return a schema that states which names a value has, and nothing else."""
     if isinstance(value, dict):
         properties: JsonObject = {
             key: _open_schema(each) for key, each in islice(value.items(), _MAX_NAMES)
@@ -157,7 +157,7 @@ _MAX_SHOWN = 20
 """Faults of a kind: more than the proposals deal with (see `compose`)."""
 _MAX_NAMES = 1_000
 _MANY = 5
-"""Successes from which on what none of them had is taken as wrong beside what the error says."""
+"""Successes from which on what none of them had is taken as wrong next to what the error states."""
 _ITEM = 2
 """Steps of a path to a parameter, or to an item of its list."""
 _SHORT = 100
@@ -172,7 +172,7 @@ def faults_of(
     profile: ToolProfile | None,
     schema: JsonObject | None,
 ) -> tuple[Fault, ...]:
-    """All that is known to be wrong with a call; what the error says comes first.
+    """Return all that is known to be wrong with a call; what the error states comes first.
 
     What a broken contract names are places of the result, and no parameters.
     """
@@ -190,7 +190,7 @@ def faults_of(
         enough = profile is not None and profile.successes >= _MANY
         if enough and profile is not None and view.source == "profile":
             shown += _odd_types(profile, view, parameters, {f.path for f in (*said, *shown)})
-        # What the message says without a name, the schema shows with one.
+        # What the message states without a name, the schema shows with one.
         kinds = {fault.kind for fault in shown}
         clearer = {fault.path for fault in shown}
         said = (
@@ -220,11 +220,11 @@ def faults_of(
 
 
 Refused = Callable[[], list[Fault]]
-"""What `refused_by` says of the call, found out when it is asked for."""
+"""What `refused_by` states of the call, found out when it is asked for."""
 
 
 def read_by_schema(reading: ErrorReading, refused: Refused) -> ErrorReading:
-    """The reading, where nobody knows the message's words and the live schema refuses the call."""
+    """The reading, where no one knows the message's words and the live schema refuses the call."""
     if reading.is_unsure and reading.category in _UNREAD and refused():
         return replace(reading, category="invalid_parameters", confidence=_BY_SCHEMA)
     return reading
@@ -236,7 +236,7 @@ _BY_SCHEMA = 0.8
 
 
 def refused_by(call: FailedCall) -> list[Fault]:
-    """What the caller's live schema shows to be wrong with the call."""
+    """Return what the caller's live schema shows to be wrong with the call."""
     schema, parameters = call.input_schema, call.parameters
     if schema is None or not call.parameters_known:
         return []
@@ -244,9 +244,11 @@ def refused_by(call: FailedCall) -> list[Fault]:
 
 
 def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refused) -> ErrorReading:
-    """The reading, where the caller's live schema refuses the call: so did its server, unrun.
+    """Return the reading, where the caller's live schema refuses the call.
 
-    4-rules.md, Retrying. It does not count where the error tells of anything else.
+    So did its server, unrun.
+
+    4-rules.md, Retrying. It does not count where the error shows of anything else.
     """
     if reading.rejected_before_run or reading.category in _TELLS_OF_MORE:
         return reading
@@ -270,7 +272,7 @@ def _without_alternatives(said: tuple[Fault, ...]) -> tuple[Fault, ...]:
 
 
 _TELLS_OF_MORE = NOT_ABOUT_PARAMETERS | {"conflict", "timeout", "contract_violation"}
-"""What is said of a call that ran, or that was not let run for other reasons."""
+"""What is stated of a call that ran, or that was not let run for other reasons."""
 
 
 def _of_form(fault: Fault) -> Fault:
@@ -354,7 +356,7 @@ def _shown_beside(
 def _strangers(
     said: tuple[Fault, ...], parameters: JsonObject, view: ToolView, *, blamed: bool
 ) -> Iterator[Fault]:
-    """Names that an open schema lacks: where the call is `blamed`, or in another style."""
+    """Yield names that an open schema lacks: where the call is `blamed`, or in another style."""
     refuses = any(fault.kind == "unexpected" and len(fault.path) == 1 for fault in said)
     absent = {words_of(name) for name in view.parameters if name not in parameters}
     for name in view.unknown(parameters)[:_MAX_SHOWN]:
@@ -385,7 +387,7 @@ def shown_by(view: ToolView, parameters: JsonObject) -> list[Fault]:
         return faults
     for name, value in islice(parameters.items(), _MAX_NAMES):
         known = view.parameters.get(name)
-        # The caller's own value may fit where the mask says nothing.
+        # The caller's own value may fit where the mask states nothing.
         if known is not None and not is_redacted(value) and (fault := _unfit(known, value)):
             others = parameters.keys() - {name}
             is_meant = len(known.allowed) == 1 and others and others <= view.parameters.keys()
@@ -416,7 +418,10 @@ def stated_forms(known: ParameterView) -> list[str]:
 
 
 def misses(known: ParameterView, text: str) -> bool:
-    """Whether a text has not the form that the schema states; one of several told ones will do."""
+    """Return whether a text has not the form that the schema states.
+
+    One of several shown ones will do.
+    """
     asserted = [form for form in (known.pattern, known.form) if form]
     if asserted:
         return any(meets(text, form) is False for form in asserted)
@@ -437,7 +442,7 @@ def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...
 
 
 def out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
-    """Return where a text has not the form that the schema asserts, or tells in words."""
+    """Return where a text has not the form that the schema asserts, or shows in words."""
     return [
         Fault("bad_format", (name,), expected_format=stated_forms(known)[0], from_schema=True)
         for name, value in islice(parameters.items(), _MAX_NAMES)
@@ -452,7 +457,7 @@ def _suspects(
     view: ToolView | None,
     profile: ToolProfile | None,
 ) -> list[Fault]:
-    """The values that stand out; of a call with one parameter, that one."""
+    """Return the values that stand out; of a call with one parameter, that one."""
     blamed = reading.category in _BLAMES_A_VALUE or reading.category == "unknown"
     for name, value in islice(parameters.items(), _MAX_NAMES) if blamed and view else ():
         known = view.parameters.get(name) if view else None
@@ -500,7 +505,7 @@ def _unusual(
 
 
 def _with_suspect(faults: tuple[Fault, ...], only: Fault) -> tuple[Fault, ...]:
-    """The faults, with the single suspect in the place of those that name no parameter."""
+    """Return the faults, with the single suspect instead of those that name no parameter."""
     if not faults:
         return (only,)
     found = []

@@ -1,7 +1,7 @@
 """Grounds: what error, schema, task, session and earlier repairs say of a value or a key.
 
 The account (`calls.account`) asks these of a failed call's case. Who proposed a value is
-not asked: a value is stated if somebody states it, whoever put it in.
+not asked: a value is stated if someone states it, any caller that put it in.
 """
 
 from collections.abc import Iterator, Mapping
@@ -98,7 +98,7 @@ def _listed(case: Case, path: Path) -> tuple[JsonValue, ...]:
 def _statements(
     case: Case, path: Path, value: JsonValue, former: JsonValue, view: ParameterView | None
 ) -> Iterator[Statement]:
-    """Yield who states a value for a place, the one that says most first."""
+    """Yield who states a value for a place, the one that states most first."""
     yield from _bounds(case, path, value, former, view)
     yield from _of_schema(value, view, is_new=former is None)
     for fault in case.faults:
@@ -148,7 +148,7 @@ def _of_schema(
 ) -> Iterator[Statement]:
     if view is None:
         return
-    # What the caller said is not filled in.
+    # What the caller stated is not filled in.
     fills: Literal["default", "value"] = "default" if is_new else "value"
     if view.has_default and same_json(view.default, value):
         yield Statement("stated", "the schema's default", fills)
@@ -196,7 +196,7 @@ def _learned(case: Case, path: Path, value: JsonValue, former: JsonValue) -> Ite
 def _usual(
     case: Case, path: Path, value: JsonValue, view: ParameterView | None
 ) -> Iterator[Statement]:
-    """Yield how many successes have a value, for a setting: a subject's is nobody else's to say."""
+    """Yield how many successes have a value, for a setting: a subject's is no one else's to say."""
     seen = case.seen(str(path[0])) if len(path) == 1 else None
     if seen is None or not is_setting(str(path[0]), view, seen):
         return
@@ -206,7 +206,7 @@ def _usual(
 
 
 def _is_at(edit: ed.Edit, path: Path) -> bool:
-    """Whether an edit is of a place, or puts in what the place is inside of."""
+    """Return whether an edit is of a place, or puts in what the place is inside of."""
     place = general(edit.path)
     if isinstance(edit, ed.Add | ed.Put):
         return general(path)[: len(place)] == place

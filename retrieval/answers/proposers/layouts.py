@@ -1,6 +1,6 @@
 """Values without their names, and lists and maps in each other's place: other layouts of a call.
 
-What `shape` tries beside the places of names; each step is an option for the whole call.
+What `shape` tries next to the places of names; each step is an option for the whole call.
 """
 
 import re
@@ -38,7 +38,10 @@ _ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"),
 
 
 def names_of_tool(case: Case) -> frozenset[str]:
-    """The tool's parameters: those of the schema, or else those seen and those that are missed."""
+    """Return the tool's parameters.
+
+    Those of the schema, or else those seen and those that are missed.
+    """
     known = frozenset(case.view.parameters if case.view else ())
     if is_stated(case):
         return known
@@ -47,7 +50,7 @@ def names_of_tool(case: Case) -> frozenset[str]:
 
 
 def is_stated(case: Case) -> bool:
-    """Whether a schema says which parameters the tool has."""
+    """Return whether a schema states which parameters the tool has."""
     return case.view is not None and case.view.source == "schema"
 
 
@@ -62,13 +65,13 @@ def strangers(case: Case) -> list[tuple[str, JsonValue]]:
 
 
 def as_option(case: Case, edits: Sequence[Edit], reason: str, trials: Trials) -> Option:
-    """The edits that lay a call out otherwise, as one option."""
+    """Return the edits that lay a call out otherwise, as one option."""
     source: EvidenceSource = "error" if case.view is None else case.view.source
     return Option(tuple(edits), reason, trials, (source, "parameters"))
 
 
 def is_like_one(name: str, names: frozenset[str]) -> bool:
-    """Whether a name is one of these, or like one."""
+    """Return whether a name is one of these, or like one."""
     return name in names or any(name_similarity(name, each) >= _LIKE for each in names)
 
 
@@ -82,7 +85,7 @@ def is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
 
 
 def by_position(case: Case) -> Iterator[Option]:
-    """Values in a list without their names, as many as the call lacks."""
+    """Yield values in a list without their names, as many as the call lacks."""
     if case.view is None or case.view.source != "schema":
         return
     lacks = set(case.view.missing(case.parameters))
@@ -160,7 +163,7 @@ def parted(case: Case) -> Iterator[Option]:
 
 
 def _are_parts(view: ToolView, name: str, missing: Sequence[str]) -> bool:
-    """Whether the only two missing may stand in one: `owner` and `repo` in `repository`."""
+    """Return whether the only two missing may stand in one: `owner` and `repo` in `repository`."""
     if len(missing) != 2:
         return False
     if all(view.parameters[each].types in (("integer",), ("number",)) for each in missing):
@@ -184,7 +187,10 @@ def _ends_of(name: str, absent: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
-    """The two values that a text, a list or an object of two holds; none where it holds others."""
+    """Return the two values that a text, a list or an object of two holds.
+
+    None where it holds others.
+    """
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, str) and (
@@ -201,7 +207,7 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
 
 
 def split_off(case: Case) -> Iterator[Option]:
-    """A missing text that stands before another one: `owner` in `"repo": "acme/api"`."""
+    """Yield a missing text that stands before another one: `owner` in `"repo": "acme/api"`."""
     missing = case.view.missing(case.parameters) if case.view and is_stated(case) else []
     of = [(name, value) for name, value in case.parameters.items()
           if not WORDS["held"].isdisjoint(words_of(name)) and isinstance(value, str)
@@ -219,7 +225,7 @@ _ONE_IN_ANOTHER = re.compile(r"(?:https?://[\w.-]+/)?([\w.-]{1,80})/([\w.-]{1,80
 
 
 def paired(case: Case) -> Iterator[Option]:
-    """A map in the place of a list of pairs, or the reverse."""
+    """Yield a map instead of a list of pairs, or the reverse."""
     for name, value in case.parameters.items():
         known = case.parameter(name)
         made: JsonValue = None
@@ -252,7 +258,7 @@ def paired(case: Case) -> Iterator[Option]:
 
 
 def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
-    """An object for a text: of its only needed field, or of the two that `team=payments` says."""
+    """An object for a text: of its only needed field, or of the two that `team=payments` states."""
     view = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     needed = [each for each in view.parameters.values() if each.required] if view else []
     if not isinstance(item, str) or not all(fits("", each.types) for each in needed):
@@ -279,7 +285,7 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
 
 
 def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
-    """An object of two numbers for a text of two, in the schema's order: `47.37,8.54`."""
+    """Return an object of two numbers for a text of two, in the schema's order: `47.37,8.54`."""
     part = resolve(object_in((case.schema or {}).get("properties")).get(name), case.schema or {})
     needed = list(object_in(part.get("properties")))  # the view sorts them
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
@@ -297,7 +303,7 @@ _PLAIN = re.compile(r"[-\d.\s,;x]{3,80}")
 
 
 def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
-    """An object of an amount and its currency or unit for `12.90 EUR`, `5 mM`."""
+    """Return an object of an amount and its currency or unit for `12.90 EUR`, `5 mM`."""
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     found = _MONEY.fullmatch(text.strip())
     if view is None or found is None:
@@ -319,7 +325,7 @@ _MONEY = re.compile(
 
 
 def _flags_of(case: Case, name: str, value: list[JsonValue]) -> JsonObject | None:
-    """An object of flags for a list of the names of those that are on."""
+    """Return an object of flags for a list of the names of those that are on."""
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     fields = view.parameters if view else {}
     on = [each for each in value if isinstance(each, str) and each in fields]

@@ -27,7 +27,7 @@ from retrieval.knowledge.values.measures import counted_in, measured
 from retrieval.knowledge.values.scalars import cast_to_one, fits
 from retrieval.knowledge.values.texts import Style, format_of, respelt
 
-# Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
+# Pseudo-trials by how alike the names are. A stated rename is as good as stated; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.
 _SAID = prior("rename.said")
 _LIKE = [(0.9, prior("rename.like")), (0.7, prior("rename.near")), (0.5, prior("rename.far"))]
@@ -37,7 +37,7 @@ _ONLY_CANDIDATE = prior("rename.only")
 _ONLY_LEFT = prior("rename.only.left")
 """The same, where neither name nor value show that it is meant: often it is one too many."""
 _PAIRED = prior("rename.paired")
-"""The error itself says that one is missing and one is unknown, in the same place."""
+"""The error itself states that one is missing and one is unknown, in the same place."""
 _RESPELT = {
     True: prior("rename.respelt"),  # as the call's other names are written
     False: prior("rename.respelt.blind"),
@@ -69,7 +69,7 @@ _REMOVE_BLIND = Trials(1, 2)
 """Nothing is known of the tool: the name may be one that it has under another name. Nor is an
 object or a list one thing too many."""
 _REMOVE_GUARD = Trials(1, 5)
-"""Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark says."""
+"""Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark states."""
 _ANY_TEXT = frozenset(("word", "words", "identifier", "empty"))
 """Forms of texts that do not show what they are."""
 _UNSEEN_IS_UNKNOWN = 5
@@ -85,7 +85,10 @@ _MAX_NAMES = 100
 
 
 def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """What supplies a missing parameter from the call: a parameter that the tool does not have."""
+    """Yield what supplies a missing parameter from the call.
+
+    A parameter that the tool does not have.
+    """
     name = fault.parameter
     if name is None or name in case.parameters:
         return
@@ -126,7 +129,7 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         return  # a call in a call is no single value
     source = _source(case, fault)
     covers = frozenset({index})
-    # What the error suggests the tool may have, as far as its schema says.
+    # What the error suggests the tool may have, as far as its schema states.
     may_have = not is_stated(case) or fault.suggested in names_of_tool(case)
     if fault.suggested and fault.suggested not in case.parameters and may_have:
         edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
@@ -161,7 +164,10 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
 
 
 def _by_known_names(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """The only name of those that the error lists which shares a word; else another spelling."""
+    """Yield the only name of those that the error lists which shares a word.
+
+    Else another spelling.
+    """
     name = str(fault.parameter)
     words = set(words_of(name))
     absent = [each for each in fault.known if each not in case.parameters]
@@ -195,7 +201,7 @@ def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Opti
 
 
 def _listing(case: Case, value: JsonValue) -> str | None:
-    """The only absent parameter whose closed list, or whose successes, have such a text."""
+    """Return the only absent parameter whose closed list, or whose successes, have such a text."""
     found = [
         name
         for name in _absent(case)
@@ -257,7 +263,7 @@ def _remove_trials(case: Case, name: str) -> Trials:
 
 
 def is_said_twice(case: Case, name: str) -> bool:
-    """Whether a like name that the tool has stands in the call with the same value."""
+    """Return whether a like name that the tool has stands in the call with the same value."""
     value = case.parameters.get(name)
     return value not in (None, True, False) and any(
         other != name
@@ -274,7 +280,10 @@ def _absent(case: Case) -> list[str]:
 
 
 def _could_be_meant(case: Case, value: JsonValue, target: str) -> bool:
-    """Whether the tool's successes have texts of this form there; unknown of a parameter is no."""
+    """Return whether the tool's successes have texts of this form there.
+
+    Unknown of a parameter is no.
+    """
     seen = case.seen(target)
     formats = seen.formats if seen else {}
     return isinstance(value, str) and formats.get(format_of(value), 0) > 0
@@ -311,7 +320,7 @@ def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
 
 
 def _amount(case: Case, source: str, target: str) -> float | None:
-    """What a text such as `2h` is for a number such as `durationMinutes`."""
+    """Return what a text such as `2h` is for a number such as `durationMinutes`."""
     value, view = case.parameters[source], case.parameter(target)
     if not isinstance(value, str) or not view or {*view.types}.isdisjoint(("integer", "number")):
         return None
@@ -322,7 +331,7 @@ def _amount(case: Case, source: str, target: str) -> float | None:
 
 
 def _likeness(case: Case, source: str, target: str) -> float:
-    """How alike two names are, but for a unit that the value says instead."""
+    """Return how alike two names are, but for a unit that the value states instead."""
     bare = "_".join(word for word in words_of(target) if not list(counted_in({word})))
     with_unit = bare and _amount(case, source, target) is not None
     return max(name_similarity(source, target), name_similarity(source, bare) if with_unit else 0)
@@ -369,13 +378,16 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
 
 
 def _is_of_itself(name: str, value: JsonValue) -> bool:
-    """Whether an id begins as its name does: a `cus_...` is the customer that it is called."""
+    """Return whether an id begins as its name does.
+
+    A `cus_...` is the customer that it is called.
+    """
     kind = _OF_KIND.match(value) if isinstance(value, str) else None
     return kind is not None and any(each.startswith(kind[1]) for each in words_of(name))
 
 
 def _is_between(case: Case, source: str, target: str) -> bool:
-    """Whether another parameter, that fits the value as well, has nearly as like a name."""
+    """Return whether another parameter, that fits the value as well, has nearly as like a name."""
     value, view = case.parameters[source], case.parameter(target)
     likeness = name_similarity(source, target)
     fit = view is None or fits(value, view.types)

@@ -1,4 +1,4 @@
-"""Files and folders that the session knows: the near one beside a missing one, the folder before.
+"""Files and folders that the session knows: the near one next to a missing one, the folder before.
 
 Only what the session's own calls and results name is proposed: a path that ends as the missing one
 does, a name that a listing shows in its folder, and for a relative path the folder that the session
@@ -300,7 +300,7 @@ def _only(paths: Iterable[str]) -> str | None:
 
 
 def _likest(missing: str, paths: list[str]) -> str | None:
-    """The path that shares most of its ending with another; None where two do."""
+    """Return the path that shares most of its ending with another; None where two do."""
     parts = missing.split("/")[::-1]
 
     def shared(path: str) -> int:

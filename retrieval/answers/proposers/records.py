@@ -43,7 +43,7 @@ _NEAR = prior("record.near")
 _ONLY = prior("record.only")
 """The only one of its kind that the session has seen."""
 _OWN = prior("record.own")
-"""What the tool says of who is calling."""
+"""What the tool states of who is calling."""
 _FROM = "the session has it"
 
 
@@ -160,7 +160,7 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
 
 
 def _is_said_freely(name: str, text: str) -> bool:
-    """Whether a text is its caller's own words: a sentence, a command, a query."""
+    """Return whether a text is its caller's own words: a sentence, a command, a query."""
     free = WORDS["free_text"] | WORDS["never_of_context"] | {"description", "explanation", "reason"}
     return len(text.split()) > _MOST_WORDS or not free.isdisjoint(words_of(name))
 
@@ -207,7 +207,7 @@ def _found(
 
 
 def _stands_for(name: str, text: str) -> bool:
-    """Whether a text is no value, but stands for one: `HOTEL_ID`, `your_user_id`, `me`."""
+    """Return whether a text is no value, but stands for one: `HOTEL_ID`, `your_user_id`, `me`."""
     words = words_of(text)
     if words == words_of(name) and text != name.lower():
         return True
@@ -215,7 +215,7 @@ def _stands_for(name: str, text: str) -> bool:
 
 
 def _sent_as(session: Sequence[SessionCall], name: str) -> list[str]:
-    """The values that a session's calls had, or gave, under a name."""
+    """Return the values that a session's calls had, or gave, under a name."""
     return [
         str(value)
         for call in session
@@ -248,7 +248,7 @@ def _is_named(record: Record, text: str) -> bool:
 
 
 def _only(wanted: _Wanted, records: Sequence[Record], text: str, *, needs_kind: bool) -> JsonValue:
-    """The one value that records hold for what is wanted; None where they hold several."""
+    """Return the one value that records hold for what is wanted; None where they hold several."""
     found: dict[str, JsonValue] = {}
     for record in records:
         fits_kind = bool(wanted.kind & record.kind) or not needs_kind

@@ -1,4 +1,4 @@
-"""The registry of proposers: who may mend which kinds of fault, in the order of being asked.
+"""The registry of proposers: who may repair which kinds of fault, in the order of being asked.
 
 A proposer is a function of a case, the index of a fault and the fault, that yields options. A
 researcher's own is registered, not patched in:
@@ -40,7 +40,7 @@ EVERY: frozenset[FaultKind] = _VALUES | _MISSING | {"unexpected", "wrong_type", 
 
 @dataclass(frozen=True, slots=True)
 class Proposer:
-    """One way to mend faults of some kinds.
+    """One way to repair faults of some kinds.
 
     It is asked only where none of `unless` had an option for the fault, and, where there are any,
     one of `beside` had. With `in_place` it is asked about the fault where it stands; else, for a
@@ -57,7 +57,7 @@ class Proposer:
 
 @dataclass(frozen=True, slots=True)
 class WholeProposer:
-    """One way to mend a call as a whole, by what mended such calls or what the session has."""
+    """One way to repair a call as a whole, by what repaired such calls or what the session has."""
 
     name: str
     options: Callable[[Case], Iterable[Option]]
@@ -125,7 +125,7 @@ def options_for(
 
 
 def whole_options(case: Case) -> Iterator[Option]:
-    """Yield what mends the call as a whole."""
+    """Yield what repairs the call as a whole."""
     for proposer in _whole.values():
         if proposer.name not in _left_out:
             for option in proposer.options(case):

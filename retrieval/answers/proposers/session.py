@@ -18,7 +18,7 @@ _MOST = 3
 _SAYS_A_KIND = 4
 _NEAR = prior("snap.session")
 _PRIOR = Trials(0.5, 1)
-"""Of a link before it was ever used: that a value was there and was sent says little."""
+"""Of a link before it was ever used: that a value was there and was sent states little."""
 
 
 def session_options(
@@ -87,7 +87,7 @@ _MAX_LENGTH = 200
 
 
 def session_texts(case: Case) -> list[JsonValue]:
-    """The short texts of the session's earlier calls and results, each once."""
+    """Return the short texts of the session's earlier calls and results, each once."""
     values = (value for call in case.session() for each in call.values.values() for value in each)
     texts = (value for value in values if isinstance(value, str) and len(value) <= _MAX_LENGTH)
     return list(dict.fromkeys(islice(texts, _MAX_TEXTS)))
@@ -108,6 +108,9 @@ def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:
 
 
 def _kind(text: str) -> str:
-    """What an id says of its kind: its words without the digits; empty where it says nothing."""
+    """Return what an id says of its kind: its words without the digits.
+
+    Empty where it says nothing.
+    """
     kind = re.sub(r"\d+", "0", text)
     return kind if len(kind) > _SAYS_A_KIND and kind != text else ""

@@ -2,7 +2,7 @@
 
 A whole call under one key, or as JSON text there; a value inside of an object; fields that belong
 into an object or a list of one; values in a list without names. In another shape the call is a case
-of its own, whose names and values are mended as those of any call. A shape counts only if less is
+of its own, whose names and values are repaired as those of any call. A shape counts only if less is
 wrong with it than before, as far as schema, profile or error say.
 """
 
@@ -73,7 +73,7 @@ _MAX_PLACE = 200
 """Characters of a name that is read as a path."""
 _Inner = tuple[tuple[str, ...], JsonObject, list[tuple[str, JsonValue]]]
 _MENDED = 1.5
-"""What a like name takes off the two faults that it mends."""
+"""What a like name takes off the two faults that it repairs."""
 _AROUND_ALL = 0.5
 """What a key around all of a call adds to what is wrong inside."""
 _ASSIGNED = re.compile(r"(\w+)[\"'\\]*\s*[=:>]")
@@ -91,7 +91,10 @@ class Reshaped:
 
 
 def reshaped(case: Case) -> Reshaped | None:
-    """The call in the shape that the tool states; None where its own is as good as any known."""
+    """Return the call in the shape that the tool states.
+
+    None where its own is as good as any known.
+    """
     is_of_it = case.reading.category not in NOT_ABOUT_PARAMETERS | {"contract_violation"}
     if not case.parameters_known or not is_of_it or len(case.parameters) > MAX_KEYS:
         return None
@@ -109,7 +112,7 @@ def reshaped(case: Case) -> Reshaped | None:
 
 
 def holds_parameters(case: Case, value: JsonValue) -> bool:
-    """Whether a value holds names of the tool's own parameters, and so is no single value.
+    """Return whether a value holds names of the tool's own parameters, and so is no single value.
 
     Nor is the text of an object that was cut off, or of names with values.
     """
@@ -154,7 +157,7 @@ def _better(case: Case) -> Iterator[Reshaped]:
         parameters = applied(case.parameters, option.edits)
         if parameters is None:
             continue
-        # What the error says is said of the call as it was sent; a schema shows the rest.
+        # What the error states is stated of the call as it was sent; a schema shows the rest.
         said = () if is_stated(case) else _missing_still(case, parameters)
         reading = replace(case.reading, faults=said)
         after = replace(case, parameters=parameters, reading=reading, signature=None)
@@ -168,7 +171,10 @@ def _missing_still(case: Case, parameters: JsonObject) -> tuple[Fault, ...]:
 
 
 def _wrong(case: Case) -> float:
-    """How much is wrong with a call's names and types; what a like name would mend is less."""
+    """Return how much is wrong with a call's names and types.
+
+    What a like name would repair is less.
+    """
     if case.view is None:
         return len(_missing_still(case, case.parameters))
     inner = inner_faults(case.schema, case.parameters) if case.schema is not None else []
@@ -202,7 +208,7 @@ def _wrong(case: Case) -> float:
 
 
 def _bared(case: Case) -> Iterator[Option]:
-    """Names of the tool with marks, paths or types around them: `owner?`, `body[owner]`."""
+    """Yield names of the tool with marks, paths or types around them: `owner?`, `body[owner]`."""
     names = names_of_tool(case)
     strange = [name for name, _ in strangers(case) if name not in names]
     parts = {name: _IDENTIFIER.findall(name) for name in strange}
@@ -249,7 +255,7 @@ def _indexed(case: Case) -> Iterator[Option]:
 
 
 def _folded(case: Case) -> Iterator[Option]:
-    """A name whose words are steps of a place: `{"per": {"page": 5}}` is `perPage`."""
+    """Yield a name whose words are steps of a place: `{"per": {"page": 5}}` is `perPage`."""
     for name, value in strangers(case):
         inner = value if isinstance(value, dict) else {}
         whole = {key: words_of(name) + words_of(key) for key in inner}
@@ -265,7 +271,7 @@ def _folded(case: Case) -> Iterator[Option]:
 
 
 def _placed(parts: Mapping[tuple[str, ...], JsonValue]) -> JsonValue:
-    """A value from its parts and their places; numbers from 0 or 1 on make a list."""
+    """Return a value from its parts and their places; numbers from 0 or 1 on make a list."""
     if () in parts:
         return parts[()]
     heads = dict.fromkeys(place[0] for place in parts)
@@ -297,7 +303,7 @@ def _unpacked(case: Case) -> Iterator[Option]:
                 or not all(_is_of_envelope(case, names, *each) for each in beside)
             ):
                 continue
-            # What says nothing beside it gives way to what stands inside.
+            # What states nothing next to it gives way to what stands inside.
             edits: list[Edit] = [
                 Remove(name=each)
                 for each, held in case.parameters.items()
@@ -325,7 +331,10 @@ def _is_wrapped(case: Case, name: str) -> bool:
 
 
 def _object_at(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
-    """What stands in objects, and lists of one, under these keys; None where anything else does."""
+    """Return what stands in objects, and lists of one, under these keys.
+
+    None where anything else does.
+    """
     for key in (*path, None):
         one = value[0] if isinstance(value, list) and len(value) == 1 else value
         value = one.get(key) if key is not None and isinstance(one, dict) else one
@@ -343,7 +352,7 @@ def _within(value: JsonValue, path: tuple[str, ...]) -> Iterator[_Inner]:
 
 
 def _is_of_envelope(case: Case, names: frozenset[str], key: str, value: JsonValue) -> bool:
-    """Whether a member says which call it is, and nothing of what is called for."""
+    """Return whether a member states which call it is, and nothing of what is called for."""
     if is_like_one(key, names) or qualifiers_of(key):
         return False
     is_mark = isinstance(value, str | int) and not isinstance(value, bool)
@@ -363,7 +372,7 @@ def _unwrapped(case: Case) -> Iterator[Option]:
             elif not any(map(qualifiers_of, value)) and keys.isdisjoint(WORDS["compares"]):
                 shown = not keys.isdisjoint(WORDS["of_values"].union(words_of(name)))
                 if not shown and known.types == ("string",):
-                    continue  # its key says something: it is written as JSON text
+                    continue  # its key states something: it is written as JSON text
                 trials = _VALUE if shown else _UNKNOWN_KEY
                 reason = f"`{name}` is a plain value, no object"
                 yield as_option(case, [Unwrap(name=name)], reason, trials)

@@ -1,7 +1,7 @@
 """Slips of models that schema and error leave open, and which context or the value itself settle.
 
 One of two parameters that exclude each other, numbers of lines copied with a text, quotes of
-another language, the year of what a model was trained on, a place's latitude in the place of its
+another language, the year of what a model was trained on, a place's latitude instead of its
 longitude, a label for its number, money in whole units for a tool that counts in cents, a number
 that lost its last digits.
 """
@@ -23,7 +23,7 @@ from retrieval.knowledge.values.texts import MAX_ACCOUNT, is_number
 
 _ONE_OF_TWO = prior("exclusive")
 _EITHER = Trials(2, 3)
-"""A judgement: nobody says which of two that exclude each other is meant."""
+"""A judgement: no one states which of two that exclude each other is meant."""
 _ALONE = Trials(1, 9)
 """A judgement: who sent it meant to send the missing one as well, sooner than neither."""
 _NEEDED = Trials(6, 3)
@@ -67,7 +67,10 @@ def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def _needed(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """The other parameter with the value that the error says it needs; or without the first."""
+    """Yield the other parameter with the value that the error states it needs.
+
+    Or without the first.
+    """
     name, other, value = str(fault.parameter), str(fault.rival), fault.allowed[0]
     if name in case.parameters:
         reason = f"the error says that `{name}` needs it"
@@ -85,7 +88,7 @@ def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """A command without a flag that excludes another, where nothing stands behind it."""
+    """Yield a command without a flag that excludes another, where nothing stands behind it."""
     flag = rf"--?{re.escape(str(fault.parameter))}"
     for name, value in islice(case.parameters.items(), _MAX_NAMES):
         made: JsonValue = None
@@ -158,7 +161,7 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
 
 
 def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Two ends exchanged, of which the error says that the first must come after the other."""
+    """Two ends exchanged, of which the error states that the first must come after the other."""
     later, earlier = str(fault.parameter), str(fault.rival)
     ends = [case.parameters.get(name) for name in (later, earlier)]
     are_texts = all(isinstance(each, str) for each in ends) and str(ends[0]) < str(ends[1])
@@ -170,7 +173,7 @@ def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def exchanged(case: Case, one: str, other: str) -> tuple[Edit, ...]:
-    """The edits that put the values of two parameters in each other's place."""
+    """Return the edits that put the values of two parameters in each other's place."""
     first, second = case.parameters[one], case.parameters[other]
     return (
         Replace(name=one, before=first, value=second),
@@ -183,7 +186,7 @@ def _is_numbered(text: str) -> bool:
 
 
 def unnumbered(text: str) -> str:
-    """The text without what a listing puts before its lines."""
+    """Return the text without what a listing puts before its lines."""
     return "\n".join(_LINE.sub("", line, count=1) for line in text.split("\n"))
 
 
@@ -232,7 +235,7 @@ def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
 
 
 def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """The number that the description gives a label, or whole money counted in cents."""
+    """Yield the number that the description gives a label, or whole money counted in cents."""
     value, view = case.parameters[name], case.parameter(name)
     if view is None:
         return

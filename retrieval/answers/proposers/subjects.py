@@ -1,6 +1,6 @@
 """Subject and setting: what a call is about, and how it is to be done.
 
-A setting's values repeat from call to call, and what mended one may mend another. A subject (a
+A setting's values repeat from call to call, and what repaired one may repair another. A subject (a
 name, an id, a day, a text) is its caller's: another caller's is no repair of it.
 """
 
@@ -32,7 +32,7 @@ _OF_SUBJECTS = frozenset(
 
 
 def is_setting(name: str, view: ParameterView | None, seen: ParameterProfile | None) -> bool:
-    """Return whether a parameter's values repeat, so that it says how and not what.
+    """Return whether a parameter's values repeat, so that it states how and not what.
 
     Listed by the schema, a boolean, with a default, on a scale of at most a hundred steps, of a
     portion or level by its name; or seen: the share of successes whose value had been there before,
@@ -55,7 +55,7 @@ def is_setting(name: str, view: ParameterView | None, seen: ParameterProfile | N
 def is_subject_value(name: str, value: JsonValue) -> bool:
     """Return whether a value looks like what one call is about; nothing is known of its place.
 
-    A number under a name of subjects; a text under such a name or that of somebody, or one that is
+    A number under a name of subjects; a text under such a name or that of someone, or one that is
     a day, an address, an id, or that has several words.
     """
     if is_redacted(value):
@@ -82,7 +82,7 @@ def is_respelling(before: JsonValue, after: JsonValue) -> bool:
 
 
 def _is_named_so(name: str) -> bool:
-    """Whether a name is that of a subject: `branch` is, and `branch_type` is not."""
+    """Return whether a name is that of a subject: `branch` is, and `branch_type` is not."""
     words = words_of(name)
     of_somebody = not WORDS["somebody"].isdisjoint(words[-1:])
     return of_somebody or not WORDS["subjects"].isdisjoint(words)

@@ -88,9 +88,9 @@ _SHARES_INSTEAD = [
     (0.5, prior("usual.instead.often")),
 ]
 _ID_IN_WRITE = Trials(0.5, 8)
-"""Whom or what a write is about is nobody else's to say, however often others said it."""
+"""Whom or what a write is about is no one else's to say, however often others stated it."""
 _OF_NO_LIST = Trials(0.5, 8)
-"""A judgement: what is like none of the listed values says nothing of which one is meant."""
+"""A judgement: what is like none of the listed values states nothing of which one is meant."""
 _SAID_ELSEWHERE = prior("usual.said-elsewhere")
 """The call has the value in another place: from Rome to Rome is no journey."""
 MOST = 2
@@ -98,9 +98,9 @@ MOST = 2
 
 
 def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
-    """The values that at least half of the successes had, when they are common knowledge.
+    """Yield the values that at least half of the successes had, when they are common knowledge.
 
-    For a parameter that is missing, or in the place of a refused value.
+    For a parameter that is missing, or instead of a refused value.
     """
     seen, view = case.seen(name), case.parameter(name)
     if seen is None or not seen.successes:
@@ -150,13 +150,13 @@ SYNONYM = prior("snap.synonym")
 _LIKE = prior("snap.synonym.like")
 _NAMED = prior("snap.named")  # "State.OPEN" -> "open"
 _NAMED_BESIDE = Trials(3, 3)
-"""A judgement: `created:asc` says more than `created`."""
+"""A judgement: `created:asc` states more than `created`."""
 _SHORT = 6
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
 _MAX_KNOWN = 2_000
 _LAST = prior("snap.seed.last")
-"""A judgement: the only value of a list that everybody knows whose last part is what was sent."""
+"""A judgement: the only value of a list that everyone knows whose last part is what was sent."""
 _SAID = prior("snap.said")
 _REWRITTEN = prior("format.asked")
 _OF_NO_ZONE = Trials(7, 3)
@@ -195,7 +195,7 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     yield from left_out_options(case, index, name)
     yield from _in_form(case, index, name, fault)
     if isinstance(value, str) and is_placeholder(value):
-        return  # what it stands for is nobody's guess
+        return  # what it stands for is no caller's guess
     for source, known in _known_values(case, name, fault):
         yield from _near(case, index, name, known, source)
     if len(fault.allowed) == 1 and not fault.from_schema and not isinstance(value, dict | list):
@@ -210,7 +210,10 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
 
 
 def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
-    """What a word of a text should be, such as a flag's value in a command; the rest is kept."""
+    """Yield what a word of a text should be, such as a flag's value in a command.
+
+    The rest is kept.
+    """
     text, piece = case.parameters[name], fault.value_text
     if not isinstance(text, str) or not piece or piece == text.strip():
         return
@@ -227,7 +230,7 @@ def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[
 
 
 def _as_multiple(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
-    """The nearest multiple of the stated step."""
+    """Yield the nearest multiple of the stated step."""
     value, step = case.parameters[name], fault.multiple_of
     if step is None or step <= 0 or not is_number(value):
         return
@@ -251,7 +254,7 @@ def _as_tag(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]
 
 
 def _within(text: str, right: str, wrong: str | None) -> str | None:
-    """What an error names in its place: the whole of a value, or a word of a statement.
+    """Return what an error names in its place: the whole of a value, or a word of a statement.
 
     The `wrong` word is the one that the error quotes; else the one that is most like the right one.
     """
@@ -294,7 +297,7 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         and (written := in_form(value, form)) is not None
         and not (view and misses(view, written))
     }  # fmt: skip
-    # Of several forms one that says all that there is.
+    # Of several forms one that states all that there is.
     for form, written in sorted(found.items(), key=lambda each: not same_moment(value, each[1])):
         source: EvidenceSource = "error" if form in said and not fault.from_schema else "schema"
         is_local = _LOCAL.fullmatch(written) or (
@@ -332,7 +335,7 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
 
 
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """An optional parameter that says nothing, such as "null", is left out, and those like it."""
+    """An optional parameter that states nothing, such as "null", is left out, and those like it."""
     view, value = case.parameter(name), case.parameters[name]
     is_word = isinstance(value, str) and not fits(value, view.types if view else ())
     stands_in = is_word and (is_placeholder(str(value)) or value in ("optional", "default"))
@@ -384,7 +387,10 @@ def _known_values(
 
 
 def _is_name_for_id(case: Case, name: str) -> bool:
-    """Whether a thing's name stands where its id is wanted: another spelling is no id either."""
+    """Return whether a thing's name stands where its id is wanted.
+
+    Another spelling is no id either.
+    """
     sent = case.parameters.get(name)
     if not isinstance(sent, str) or WORDS["of_ids"].isdisjoint(words_of(name)[-1:]):
         return False
@@ -446,7 +452,7 @@ def _near(
 
 
 def _lists_all(case: Case, name: str, source: EvidenceSource) -> bool:
-    """Whether known values are all that there are, and not words of a description."""
+    """Return whether known values are all that there are, and not words of a description."""
     view = case.parameter(name)
     return source != "schema" or (view is not None and bool(view.allowed))
 
@@ -491,7 +497,7 @@ _BY_AND = Trials(6, 3)
 _ONE_OF_SEVERAL = Trials(1, 4)
 """A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
 _A_COUNT = Trials(3, 2)
-"""A judgement: a small number in the place of a list may say how many, or be the only one."""
+"""A judgement: a small number instead of a list may say how many, or be the only one."""
 CONVERTED = prior("cast.converted")  # "2.4 kg" -> 2400 grams
 _SINCE_1970 = Trials(6, 2)
 _ID_WITHIN = prior("cast.id")  # "https://a.example/tickets/48213" -> 48213
@@ -508,7 +514,7 @@ _DROP_NULL = prior("remove.null")  # null for an optional parameter: leave it ou
 
 
 def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """The value in the type that the tool expects, where that is no guess."""
+    """Yield the value in the type that the tool expects, where that is no guess."""
     name = fault.parameter
     if name is None or name not in case.parameters:
         return
@@ -522,7 +528,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     yield from rounded_options(case, index, name)
     if not types and isinstance(value, list):
         yield from unwrapped_options(case, index, name)
-    # `30 seconds` is 30 where the tool says that it counts in seconds.
+    # `30 seconds` is 30 where the tool states that it counts in seconds.
     units = frozenset((*words_of(name), *(view.described_by if view else ())))
     for kind in types:
         try:
@@ -549,7 +555,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
 
 
 def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
-    """Whether a value is an item already, or a map as far as anybody knows, and no list of one."""
+    """Whether a value is an item already, or a map as far as anyone knows, and no list of one."""
     if case.whole is not None and name.isdecimal():
         return True
     if not isinstance(value, dict):
@@ -561,7 +567,7 @@ def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
 
 
 def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Option]:
-    """A number for an amount in another unit, a moment, or an address that ends with it."""
+    """Yield a number for an amount in another unit, a moment, or an address that ends with it."""
     value, view = case.parameters[name], case.parameter(name)
     if kind in ("integer", "number"):
         yield from number_options(case, index, name)
@@ -596,7 +602,7 @@ def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Op
 
 
 def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """The only item of a list in the list's place."""
+    """Yield the only item of a list in the list's place."""
     value = case.parameters.get(name)
     if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
         reason = f"`{name}` is a list of one, and was not taken as one value"
@@ -630,7 +636,7 @@ _MOST_LEAVES = 3
 
 
 def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """The stated value in the place of the wrong one, or one number of a sum moved to the total."""
+    """The stated value instead of the wrong one, or one number of a sum moved to the total."""
     if fault.stated is None or is_redacted(fault.stated):
         return
     leaves = leaves_like(case.parameters, ())
@@ -653,7 +659,7 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 
 
 def _summands(case: Case, fault: Fault) -> list[Path]:
-    """The numbers of an array that add up to the wrong total, the last first."""
+    """Return the numbers of an array that add up to the wrong total, the last first."""
     total = number_of(fault.value_text)
     groups = gathered(
         (general(at), (at, number))

@@ -35,7 +35,7 @@ MATTERS: dict[m.RecommendationKind, Matter] = {
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """Makes words fit to be told. Redacted first and cut then, so that no secret is cut in two."""
+    """Makes words fit to be shown. Redacted first and cut then, so that no secret is cut in two."""
 
     redactor: Redactor
 
@@ -51,7 +51,7 @@ class Quotes:
         return f'"{self.bounded(shown, limit)}"'
 
     def distinct(self, texts: Iterable[str]) -> list[str]:
-        """The first few different ones that say anything, bounded."""
+        """Return the first few different ones that say anything, bounded."""
         found: dict[str, None] = {}
         for text in texts:
             if text.strip():
@@ -61,7 +61,7 @@ class Quotes:
         return list(found)
 
     def shown(self, recommendation: m.Recommendation) -> m.Recommendation:
-        """A copy fit to be stored and answered, whatever it was made from."""
+        """Return a copy fit to be stored and answered, whatever it was made from."""
         masked = self.redactor.value(recommendation.model_dump(mode="json"))
         return m.Recommendation.model_validate(masked)
 
@@ -84,7 +84,7 @@ class Subject:
 
     @property
     def calls(self) -> int:
-        """All calls that are known."""
+        """Return all calls that are known."""
         return self.known.successes.count + self.known.failures.count
 
 
@@ -97,12 +97,12 @@ class Part:
     points: float = 1.0
 
     def weight(self, now: datetime) -> float:
-        """What it weighs now, in points."""
+        """Return what it weighs now, in points."""
         return self.tally.weight_at(now) * self.points
 
 
 def id_of_matter(matter: Matter, workspace: str, *names: str | None) -> str:
-    """The id of a matter of a tool, by its server and name, or of a namespace."""
+    """Return the id of a matter of a tool, by its server and name, or of a namespace."""
     return str(uuid.uuid5(_IDS, json.dumps((matter, workspace, *names))))
 
 
@@ -116,7 +116,7 @@ def recommendation(
     events: Iterable[tuple[datetime, str]],
     quotes: Iterable[str],
 ) -> m.Recommendation:
-    """A recommendation about the subject.
+    """Return a recommendation about the subject.
 
     Its priority is the weight of the evidence in points (`Part.points`), halving every 7 days,
     times the confidence: so it grows with how often, how lately and how surely.

@@ -1,7 +1,7 @@
 """The kinds of recommendations, each made of the evidence about one tool or promotion. Pure.
 
 - `repair`: the implementation fails, more often than is tolerated.
-- `tighten_contract`: answers are of little use, and no constraint of the contract says so.
+- `tighten_contract`: answers are of little use, and no constraint of the contract states so.
 - `split` and `recompose`: a tool is asked to do several jobs.
 - `review_promotion`: a promoted version fails more than the original did.
 """
@@ -51,7 +51,7 @@ once a day still has something to say."""
 MIN_COMPLAINTS = 2
 """Events that speak of little use; one is no repetition."""
 MIN_CONFIDENCE = 0.95
-"""Probability from which on a matter is told, as for promotions."""
+"""Probability from which on a matter is shown, as for promotions."""
 MIN_FAILURES = 5
 """Failures of the implementation; as many as make a cohesion warning."""
 MIN_POINTS = 3.0
@@ -86,11 +86,11 @@ def _named_in(parts: Sequence[str], registry: Registry, besides: ToolKey) -> lis
 
 
 def repair_of(subject: Subject) -> m.Recommendation | None:
-    """What to mend, when it is sure that the implementation fails more than is tolerated.
+    """Return what to repair, when it is sure that the implementation fails more than is tolerated.
 
     A call counts as a trial of the implementation when it succeeded or failed by the tool's own
     fault; a refused parameter or a referral says nothing about it. Failures that were marked count
-    too, those of calls that nobody recorded: whole, a half or a tenth, by the severity as seed 002
+    too, those of calls that no one recorded: whole, a half or a tenth, by the severity as seed 002
     weighs it. All are recency-weighted.
     """
     parts = [
@@ -134,7 +134,7 @@ def _latest_first(events: Sequence[EventT]) -> list[EventT]:
 
 
 def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
-    """The latest failure of each signature, the weightiest first; of those with words."""
+    """Return the latest failure of each signature, the weightiest first; of those with words."""
     weights: dict[str, float] = defaultdict(float)
     latest: dict[str, OwnFailure | Marked] = {}
     signatures: dict[str, str] = {}  # of each message once, for most are the same
@@ -149,10 +149,10 @@ def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
 
 
 def tighten_of(subject: Subject, rules: CohesionRules) -> m.Recommendation | None:
-    """What to demand of the results, when it is sure that too many are of little use.
+    """Return what to demand of the results, when it is sure that too many are of little use.
 
     A user's correction, the tool's own `low_utility` and weak successes weigh as in `health`.
-    Answers that nobody complained of are the trials that went well. Corrections count as far as
+    Answers that no one complained of are the trials that went well. Corrections count as far as
     they are remembered one by one.
     """
     known, now = subject.known, subject.now
@@ -253,7 +253,10 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> m.Re
 
 
 def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
-    """What the tool proposed, the weightiest proposal first; case and spacing make no odds."""
+    """Return what the tool proposed, the weightiest proposal first.
+
+    Case and spacing make no odds.
+    """
     weights: dict[tuple[str, ...], float] = defaultdict(float)
     spelled: dict[tuple[str, ...], list[str]] = {}
     for each in referrals:
@@ -267,7 +270,7 @@ def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
 
 
 def review_of(workspace: str, status: m.PromotionStatus) -> m.Recommendation | None:
-    """What to tell the builder of the tool; None while the promotion does well enough.
+    """Return what to show the builder of the tool; None while the promotion does well enough.
 
     The priority is how many calls failed beyond what the original's rate would have made of them,
     times the probability. The record of a version does not fade while the version is in force.

@@ -37,7 +37,7 @@ class Workspace:
     rules: CohesionRules = DEFAULT_RULES
 
     def subject(self, tool: ToolKey, known: KnownHealth) -> Subject:
-        """A tool as it is now."""
+        """Return a tool as it is now."""
         registered = self.registry.named(tool)
         return Subject(
             tool=tool,
@@ -52,7 +52,10 @@ class Workspace:
 def recommendations_about(
     subject: Subject, registry: Registry, *, rules: CohesionRules = DEFAULT_RULES
 ) -> list[Recommendation]:
-    """What the evidence suggests about a tool, greatest priority first; one of each matter."""
+    """Return what the evidence suggests about a tool, greatest priority first.
+
+    One of each matter.
+    """
     found = (repair_of(subject), tighten_of(subject, rules), split_of(subject, registry, rules))
     return by_priority(each for each in found if each is not None)
 
@@ -63,14 +66,14 @@ def by_priority(recommendations: Iterable[Recommendation]) -> list[Recommendatio
 
 
 def snapshot_of(review: StoredRecommendation) -> Recommendation:
-    """A recommendation as it was when somebody touched it."""
+    """Return a recommendation as it was when someone touched it."""
     return Recommendation.model_validate_json(review.data)
 
 
 def merged(
     current: Recommendation | None, review: StoredRecommendation | None, *, is_back: bool = False
 ) -> Recommendation | None:
-    """One recommendation as it stands; None when there is nothing to tell.
+    """Return one recommendation as it stands; None when there is nothing to show.
 
     An open one lives and ends with its evidence. One that was taken, done or dismissed stays
     listed, as it was when its evidence has faded. One that was done opens again where it `is_back`;
@@ -101,7 +104,10 @@ def queue_of(
     health: Iterable[tuple[ToolKey, KnownHealth]],
     reviews: Iterable[Recommendation],
 ) -> list[Recommendation]:
-    """All recommendations in every state, greatest priority first; to be shown by `Words.shown`."""
+    """Return all recommendations in every state, greatest priority first.
+
+    To be shown by `Words.shown`.
+    """
     found = [*about_tools(workspace, health), *_about_promotions(workspace, reviews)]
     told = {each.recommendation_id for each in found}
     faded = (merged(None, review) for each, review in workspace.reviews.items() if each not in told)
@@ -111,7 +117,7 @@ def queue_of(
 def about_tools(
     workspace: Workspace, health: Iterable[tuple[ToolKey, KnownHealth]]
 ) -> list[Recommendation]:
-    """Those about tools, in no order."""
+    """Return those about tools, in no order."""
     return [
         each
         for tool, known in health

@@ -23,7 +23,7 @@ Origin = Literal["moved", "recoded", "stated", "own", "setting", "unexplained"]
 KeyReason = Literal["same", "spelling", "error", "level", "only", "left", "none"]
 """Why a value stands under another key: the same keys; another spelling of the name; the error
 names it; the level that the schema states; the only place left, for a neutral name and for one with
-a meaning of its own; nothing says why."""
+a meaning of its own; nothing states why."""
 
 
 _RENAMED = frozenset(("spelling", "error", "only"))
@@ -65,7 +65,7 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What may explain a value or a key beside the call itself.
+    """What may explain a value or a key next to the call itself.
 
     `places` gives the views of the object at a path of the repaired call, by name; `listed` the
     values that are listed for a place; `state` who states a value for a place, whose former value
@@ -98,12 +98,12 @@ class Account:
 
     @property
     def unexplained(self) -> tuple[Origined, ...]:
-        """Values that nobody stated and nothing of the call explains."""
+        """Return values that no one stated and nothing of the call explains."""
         return tuple(each for each in self.values if each.origin == "unexplained")
 
     @property
     def former(self) -> Iterator[JsonValue]:
-        """Values of the failed call that others were made of, or stand in the place of."""
+        """Yield values of the failed call that others were made of, or stand instead of."""
         seen = set[Path]()
         for each in self.values:
             if each.source is not None and (each.origin == "moved" or each.source not in seen):
@@ -112,7 +112,7 @@ class Account:
 
     @property
     def questions(self) -> tuple[Origined, ...]:
-        """Values that more than one open place would take."""
+        """Return values that more than one open place would take."""
         return tuple(each for each in self.values if each.rivals)
 
     def _class(self) -> ChangeClass:

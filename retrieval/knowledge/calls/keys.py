@@ -33,7 +33,7 @@ KEY_WORDS: dict[KeyReason, str] = {
 _GENERIC = WORDS["of_names"] | {"key", "title", "code", "ref", "uuid", "ids"}
 """Words that name an aspect of anything: `name` may be that of a user or of a channel."""
 REASONS: tuple[KeyReason, ...] = ("same", "level", "spelling", "error", "only", "left", "none")
-"""From what is sure to what nothing says."""
+"""From what is sure to what nothing states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Keys:
 
 
 def _is_as_near(old: str, name: str, rival: str, key: KeyReason) -> bool:
-    """Whether a rival's name is about as near to the name that was sent."""
+    """Return whether a rival's name is about as near to the name that was sent."""
     if key != "spelling":
         return True
     if words_of(old) == words_of(name):
@@ -114,12 +114,12 @@ def _is_as_near(old: str, name: str, rival: str, key: KeyReason) -> bool:
 
 
 def _says_otherwise(old: str, name: str) -> bool:
-    """Whether a name limits or negates, so that its value belongs nowhere else."""
+    """Return whether a name limits or negates, so that its value belongs nowhere else."""
     return bool(qualifiers_of(old) ^ qualifiers_of(name))
 
 
 def _takes(view: ParameterView, value: JsonValue) -> bool:
-    """Whether a place would take a value, by type, list and form."""
+    """Return whether a place would take a value, by type, list and form."""
     if view.types and not fits(value, view.types):
         return False
     if view.allowed and not any(same_json(value, each) for each in view.allowed):

@@ -3,7 +3,7 @@
 Both trees are compared leaf by leaf. What is new in the repaired call is paired with what is gone
 from the failed one: first the same bytes, then what a recoding without a loss explains, the largest
 values first; then containers and texts are opened. What is left may be a part, a join, or a name of
-the call, or somebody states it.
+the call, or someone states it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +99,7 @@ class _Matching:
         return "left out"
 
     def _is_said_twice(self, leaf: Piece) -> bool:
-        """Whether the same object holds the value under a name that means the same."""
+        """Return whether the same object holds the value under a name that means the same."""
         name = str(leaf.path[-1])
         if leaf.value in (None, True, False):
             return False
@@ -117,7 +117,7 @@ class _Matching:
         return beside and leaf.path[-1] == "type" and leaf.value in _TYPES
 
     def _is_value(self, key: str | int) -> bool:
-        """Whether a name of the call became a value of the repaired one."""
+        """Return whether a name of the call became a value of the repaired one."""
         return any(each.origin == "recoded" and each.value == key for each in self._found)
 
     def _compare(self, before: Piece, after: Piece) -> None:
@@ -302,7 +302,7 @@ class _Matching:
 
 
 def _is_negated(gone: Piece, new: Piece) -> bool:
-    """Whether a flag became its opposite under a name that says the opposite."""
+    """Return whether a flag became its opposite under a name that states the opposite."""
     one, other = gone.value, new.value
     if not (isinstance(one, bool) and isinstance(other, bool)) or one == other:
         return False

@@ -1,8 +1,8 @@
 """The closed registry of recodings: the same value in another form.
 
 A recoding explains one value of a repaired call by one value of the failed call. It either has a
-way back, or says what it loses. Nothing else counts as "the same value": what no function here
-explains has to be stated by somebody, or stays unexplained (`retrieval.knowledge.calls.account`).
+way back, or states what it loses. Nothing else counts as "the same value": what no function here
+explains has to be stated by someone, or stays unexplained (`retrieval.knowledge.calls.account`).
 """
 
 import json
@@ -52,7 +52,7 @@ class Place:
 
     @property
     def is_free_text(self) -> bool:
-        """Whether the place holds what its caller wrote: a text, code, a query."""
+        """Return whether the place holds what its caller wrote: a text, code, a query."""
         written = WORDS["free_text"] | WORDS["never_of_context"]
         return not written.isdisjoint(words_of(self.name))
 
@@ -77,7 +77,7 @@ def recoding_between(before: JsonValue, after: JsonValue, place: Place) -> Recod
     A text and its opposite, or a number and its negative, are never the same value.
     """
     if isinstance(before, str) and is_placeholder(before):
-        return None  # what it stands for is not said
+        return None  # what it stands for is not stated
     if isinstance(before, str) and isinstance(after, str):
         bare = unmarked(before)
         if are_opposites(bare, after) or (bare[:1] == "-") != (after[:1] == "-"):

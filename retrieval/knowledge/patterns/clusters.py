@@ -1,6 +1,6 @@
 """Clusters of axes: wordings that mean one capability, under ids and names that last. Pure.
 
-What is embedded of an axis are a few sentences with it: a phrase of one or two words alone says
+What is embedded of an axis are a few sentences with it: a phrase of one or two words alone states
 little to a model that was trained on sentences, and what it means is the mean of what it means in
 these. All were chosen on the development half of `bench/quality/axis_labels.json`
 (`docs/figures/boundaries.md` has each step's gain).
@@ -32,15 +32,15 @@ from aftercall.tables import summed
 from embeddings.protocol import Vectors
 
 SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
-"""An axis is put in the place of `{}`."""
+"""An axis is put instead of `{}`."""
 NEUTRAL = ("something", "anything", "this", "it", "work", "a task", "a thing", "stuff")
-"""Said of nothing in particular: what the sentences themselves contribute to a vector."""
+"""Stated of nothing in particular: what the sentences themselves contribute to a vector."""
 THRESHOLD = -0.06
 """Average similarity, as `similarity_of` makes it, from which on two clusters are one. Chosen with
 the constants below on the development half of `bench/quality/axis_labels.json`: the whole of it,
 and draws from it of 9 to 224 axes in clusters of 1 to 8."""
 _NEUTRAL_AXES = 20
-"""Axes that the neutral mean is worth beside those that are there."""
+"""Axes that the neutral mean is worth next to those that are there."""
 _SMOOTHING = 8
 """Nearest neighbours that a vector moves to, each by its similarity."""
 _HUBS = 20
@@ -48,7 +48,7 @@ _HUBS = 20
 _USUAL_NEARNESS = 0.3
 """Similarity of such a neighbour where there are fewer, and the least of any."""
 _APART = 0.5
-"""Similarity that two axes lose by having been named in one referral. A tool that names two says
+"""Similarity that two axes lose by having been named in one referral. A tool that names two states
 that they differ; some name the same thing twice, so that it is much and not all."""
 Similarity = NDArray[np.float32]
 """Shape (n, n), symmetric; greater is nearer, at most about 1, of unlike axes below 0."""
@@ -75,12 +75,15 @@ class AxisClusters(BaseModel):
     clustered_at: datetime | None = None
 
     def cluster_of(self, axis: str) -> KnownCluster:
-        """The cluster of a normalised axis; one that was never clustered stands for itself."""
+        """Return the cluster of a normalised axis.
+
+        One that was never clustered stands for itself.
+        """
         known = self._by_axis.get(axis)
         return known or KnownCluster(cluster_id=new_cluster_id(axis), name=axis, members=[axis])
 
     def knows(self, axis: str) -> bool:
-        """Whether the axis was clustered."""
+        """Return whether the axis was clustered."""
         return axis in self._by_axis
 
     @cached_property
@@ -89,12 +92,12 @@ class AxisClusters(BaseModel):
 
 
 def new_cluster_id(first_axis: str) -> str:
-    """The id of a cluster that begins with this axis."""
+    """Return the id of a cluster that begins with this axis."""
     return str(uuid.uuid5(_IDS, first_axis))
 
 
 def sentences_of(axis: str) -> list[str]:
-    """The texts to embed of one axis."""
+    """Return the texts to embed of one axis."""
     return [sentence.replace("{}", axis) for sentence in SENTENCES]
 
 
@@ -104,17 +107,17 @@ def phrase_vectors(vectors: Vectors) -> Vectors:
 
 
 def neutral_vector(vectors: Vectors) -> Vectors:
-    """The mean vector of `NEUTRAL`, shape (1, dimension), not of unit length."""
+    """Return the mean vector of `NEUTRAL`, shape (1, dimension), not of unit length."""
     return np.asarray(phrase_vectors(vectors).mean(axis=0, keepdims=True), dtype=np.float32)
 
 
 def neutral_sentences() -> list[str]:
-    """The texts to embed for `neutral_vector`."""
+    """Return the texts to embed for `neutral_vector`."""
     return [text for each in NEUTRAL for text in sentences_of(each)]
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Each row of unit length; a row of nothing stays so."""
+    """Return each row of unit length; a row of nothing stays so."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)
 
@@ -122,7 +125,7 @@ def unit(vectors: Vectors) -> Vectors:
 def cluster(
     vectors: Vectors, neutral: Vectors, apart: Iterable[tuple[int, int]] = ()
 ) -> list[list[int]]:
-    """A partition of the rows, the same for the same rows in the same order.
+    """Return a partition of the rows, the same for the same rows in the same order.
 
     `vectors` has shape (n, dimension), a unit row per axis; `neutral` shape (1, dimension); `apart`
     are rows of axes that one referral named together. Time and memory grow with the square of n.
@@ -135,7 +138,7 @@ def cluster(
 
 
 def similarity_of(vectors: Vectors, neutral: Vectors) -> Similarity:
-    """The similarity of each row to each, as the module says."""
+    """Return the similarity of each row to each, as the module states."""
     return without_hubs(smoothed(centred(vectors, neutral)))
 
 
@@ -178,7 +181,7 @@ def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]
 
 
 def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:
-    """The k nearest other rows of each, or as many as there are, and all cosines."""
+    """Return the k nearest other rows of each, or as many as there are, and all cosines."""
     similarity = vectors @ vectors.T
     k = min(k, len(vectors) - 1)
     rows = np.arange(len(vectors))[:, np.newaxis]
@@ -196,7 +199,7 @@ def named(
     *,
     at: datetime,
 ) -> AxisClusters:
-    """A new partition under the old ids and names, as far as its clusters are the old ones.
+    """Return a new partition under the old ids and names, as far as its clusters are the old ones.
 
     An id goes to the heir that has most of its cluster, by how often the members were named; where
     several claim one, or one could have several, the greatest overlap comes first. So of a split
@@ -238,7 +241,10 @@ def named(
 
 
 def _free_id(group: Sequence[str], taken: set[str]) -> str:
-    """An id that begins with a member; another when a cluster that it has left bears it still."""
+    """Return an id that begins with a member.
+
+    Another when a cluster that it has left bears it still.
+    """
     numbered = (f"{group[0]}\x1f{number}" for number in count(2))
     return next(each for each in map(new_cluster_id, chain(group, numbered)) if each not in taken)
 
@@ -252,7 +258,7 @@ _MAX_LISTED = 50 * MAX_AXES
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s(?![a-z]))[a-z])")
 """Before each word that begins with a capital: `topK`, `HTMLParsing`, not `URLs`."""
 _FILLER = frozenset({"an", "the", "of", "for", "and", "or", "any", "some", "capability", "etc"})
-"""Words that tell no two axes apart. `a` is none: `A/B testing`, `vitamin A`."""
+"""Words that show no two axes apart. `a` is none: `A/B testing`, `vitamin A`."""
 _IRREGULAR = {
     "analyses": "analysis", "axes": "axis", "children": "child", "indices": "index",
     "matrices": "matrix", "men": "man", "people": "person", "statuses": "status",
@@ -264,7 +270,7 @@ _NO_PLURAL = frozenset(
     ("alias", "always", "atlas", "aws", "bias", "canvas", "chaos", "devops", "dns", "gps", "https",
      "ios", "kubernetes", "macos", "news", "rss", "series", "sms", "species", "tls")
 )  # fmt: skip
-"""Words whose final s is their own, beside those in ss, us, is and ics."""
+"""Words whose final s is their own, next to those in ss, us, is and ics."""
 _SHORTEST_PLURAL = 4
 """Letters from which on a final s is taken for a plural: `gas`, `bus` and `as` are none."""
 _LONGEST_TIE = 4
@@ -272,7 +278,10 @@ _LONGEST_TIE = 4
 
 
 def normalised_axes(axes: Iterable[str]) -> dict[str, str]:
-    """The axes of a referral by normalised form, as first spelled, in order; at most `MAX_AXES`."""
+    """Return the axes of a referral by normalised form, as first spelled, in order.
+
+    At most `MAX_AXES`.
+    """
     found: dict[str, str] = {}
     for looked_at, axis in enumerate(axes):
         if looked_at == _MAX_LISTED or len(found) == MAX_AXES:
@@ -283,7 +292,7 @@ def normalised_axes(axes: Iterable[str]) -> dict[str, str]:
 
 
 def normalise_axis(text: str) -> str:
-    """An axis as it is compared: `HTMLParsing`, `html-parsing` and `HTML parsings` are one.
+    """Return an axis as it is compared: `HTMLParsing`, `html-parsing` and `HTML parsings` are one.
 
     Case, Unicode's compatibility forms, identifiers' humps and joiners, punctuation, the plural of
     English nouns and words that say nothing make no difference. Letters of any script and emoji
@@ -317,7 +326,7 @@ def _is_of_a_word(char: str) -> bool:
 
 
 def singular(word: str) -> str:
-    """A word without the plural of English nouns, as far as its spelling tells."""
+    """Return a word without the plural of English nouns, as far as its spelling shows."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     shorter = _without_plural(word)

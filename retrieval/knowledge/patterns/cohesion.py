@@ -1,7 +1,7 @@
 """Cohesion: how far a tool's boundary failures stay on one axis, and when they do not. Pure.
 
 A boundary failure is a referral of kind `wrong_tool_boundary`, or a user's correction of that kind.
-One that names no axis is counted and says nothing about axes, so shares are of those that do.
+One that names no axis is counted and states nothing about axes, so shares are of those that do.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,15 +25,15 @@ from retrieval.knowledge.rows.health import (
 _JEFFREYS = 0.5
 """Failures that each axis is assumed to have had beforehand (Jeffreys's prior)."""
 _MAX_SHARES = 20
-"""Clusters told of one tool, and words told of one cluster."""
+"""Clusters shown of one tool, and words shown of one cluster."""
 _NAMED = 3
 """Axes that a message names."""
 Clean = Callable[[str], str]
 """Masks secrets in a text, and may bound it, such as `Redactor.text`."""
 MAX_MEMBERS = 50
-"""Wordings told of one cluster, the most frequent first."""
+"""Wordings shown of one cluster, the most frequent first."""
 MAX_CLUSTER_TOOLS = 20
-"""Tools told of one cluster, the latest first."""
+"""Tools shown of one cluster, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def cohesion_of(
     now: datetime,
     rules: CohesionRules = DEFAULT_RULES,
 ) -> m.Cohesion:
-    """The cohesion of one tool at this moment.
+    """Return the cohesion of one tool at this moment.
 
     The score is Simpson's index (Simpson 1949; Herfindahl's of a market): the sum of squares of
     the clusters' parts of all namings, weighed by age. 1 is one cluster, 1/n is n equal ones.
@@ -95,7 +95,7 @@ def cohesion_of(
         (each.at, each.axes, each.spelled, 1.0) for each in known.referrals if each.kind == kind
     ]
     corrections = (each for each in known.recent_corrections if each.kind == kind)
-    # A call counts once, however often its user says so.
+    # A call counts once, however often its user states so.
     corrected = {each.execution_id: (each.at, each.axes, each.axes, times) for each in corrections}
     failures += corrected.values()
     named: dict[str, _Named] = {}
@@ -179,7 +179,7 @@ def boundaries_of(
     now: datetime,
     limit: int,
 ) -> m.Boundaries:
-    """All that is told of boundaries at this moment."""
+    """Return all that is shown of boundaries at this moment."""
     clean = redactor.text
     gathered: dict[str, _Gathered] = {}
     for axis, seen in book.axes.items():
@@ -258,7 +258,7 @@ def _co_occurrences(
 
 
 def shown_cohesion(cohesion: m.Cohesion, clean: Clean) -> m.Cohesion:
-    """A cohesion for an answer: what tools and users said is passed through `clean`."""
+    """Return a cohesion for an answer: what tools and users stated is passed through `clean`."""
     axes = [
         each.model_copy(update={"name": clean(each.name), "axes": [*map(clean, each.axes)]})
         for each in cohesion.axes

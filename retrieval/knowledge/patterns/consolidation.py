@@ -7,9 +7,9 @@ never move, so doing it again changes nothing. Patterns that turn out to have on
 oldest of them; else ids last as long as anything of the pattern does. Time grows with failures
 times patterns of one category and subject, never over tools.
 
-The lesson of a pattern is what mended such failures, as far as everybody may hear it. A pattern
+The lesson of a pattern is what repaired such failures, as far as everyone may hear it. A pattern
 stands for many calls, so what one value was replaced by, or that a call worked without a parameter,
-is told as what was seen; what holds for all of them comes from what was wrong.
+is shown as what was seen; what holds for all of them comes from what was wrong.
 """
 
 import base64
@@ -148,7 +148,7 @@ class ConsolidatedPattern(BaseModel):
     last_seen: datetime | None = None
 
     def vector(self, embedder: str) -> Vector | None:
-        """The centre, shape (dimension,), if this embedder made it."""
+        """Return the centre, shape (dimension,), if this embedder made it."""
         if not self.centre or self.embedder != embedder:
             return None
         raw = np.frombuffer(base64.b64decode(self.centre), dtype="<f2").astype(np.float32)
@@ -160,7 +160,7 @@ class ConsolidatedPattern(BaseModel):
         self.embedder = embedder
 
     def marks(self) -> set[bytes]:
-        """The marks of its members."""
+        """Return the marks of its members."""
         raw = base64.b64decode(self.members)
         return {raw[at : at + _MARK_BYTES] for at in range(0, len(raw), _MARK_BYTES)}
 
@@ -186,7 +186,7 @@ class Failure:
 
     @property
     def cause(self) -> Cause:
-        """What tells its cause, beside its words."""
+        """Return what shows its cause, next to its words."""
         return Cause(self.category, self.places, self.changes)
 
 
@@ -198,7 +198,7 @@ class Grouped:
     failures: list[Failure] = field(default_factory=list)
 
     def has_cause(self, cause: Cause) -> bool:
-        """Whether any of its failures has this cause."""
+        """Return whether any of its failures has this cause."""
         return cause.is_told and any(is_one_cause(cause, each.cause) for each in self.failures)
 
 
@@ -208,7 +208,7 @@ async def grouped(
     failures: Iterable[Failure],
     open_model: Callable[[], Awaitable[Embedder]],
 ) -> tuple[list[Grouped], int]:
-    """One tool's failures in its patterns, and how many wordings were embedded for it.
+    """Return one tool's failures in its patterns, and how many wordings were embedded for it.
 
     `previous` are its patterns as they were; of its failures the `MAX_FAILURES` most frequent are
     looked at. `open_model` is called where vectors must decide between several places.
@@ -288,7 +288,10 @@ async def _vectors(
     failures: Sequence[Failure],
     open_model: Callable[[], Awaitable[Embedder]],
 ) -> tuple[dict[str, Vector], str]:
-    """The vectors of failures that have a choice, and of whom; patterns of their kin get theirs."""
+    """Return the vectors of failures that have a choice, and of whom.
+
+    Patterns of their kin get theirs.
+    """
     open_kin = Counter(map(_kin_of, failures))
     kin = open_kin + Counter(_kin_of(group.pattern) for group in groups)
     wanted = dict.fromkeys(each.signature for each in failures if kin[_kin_of(each)] > 1)
@@ -341,19 +344,24 @@ LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], Lesson]
 
 
 def mark_of(document_id: str) -> bytes:
-    """What a document is known by in the list of members."""
+    """Return what a document is known by in the list of members."""
     return hashlib.sha256(document_id.encode()).digest()[:_MARK_BYTES]
 
 
 def plain_signature(signature: str) -> str:
-    """A signature as it is compared letter by letter: words only, in lower case, without masks."""
+    """Return a signature as it is compared letter by letter.
+
+    Words only, in lower case, without masks.
+    """
     return " ".join(_WORD.findall(_MASK.sub(" ", signature))).casefold()
 
 
 def subjects_of(
     signature: str, places: Mapping[str, FaultKind], parameters: Collection[str]
 ) -> list[str]:
-    """What a failure speaks of, sorted: parameters at fault, else parameters and identifiers named.
+    """Return what a failure speaks of, sorted.
+
+    Parameters at fault, else parameters and identifiers named.
 
     Two that differ in it are two kinds, however alike their words: `'from' is required` and
     `'to' is required` need two different corrections.
@@ -361,7 +369,7 @@ def subjects_of(
     if places:
         return sorted({_STEP.sub("", place) for place in places})
     words = set(_WORD.findall(_CALLED.sub(" ", _MASK.sub(" ", signature))))
-    # Names of code; a word with digits in it is rather somebody's data.
+    # Names of code; a word with digits in it is rather a caller's data.
     names = {word for word in words if "_" in word.strip("_") or _CAMEL.fullmatch(word)}
     plain = {word for word in names if not any(map(str.isdigit, word))}
     return sorted(plain | (words & set(parameters)))
@@ -376,7 +384,7 @@ def _most_frequent_first(failure: Failure) -> tuple[int, str]:
 
 
 def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
-    """The pattern with counts, agents, examples and lesson of its failures."""
+    """Return the pattern with counts, agents, examples and lesson of its failures."""
     pattern = group.pattern
     failures = sorted(group.failures, key=_most_frequent_first)
     latest = sorted(
@@ -412,8 +420,8 @@ def lesson_of_pattern(
     """Return what helps against such failures; empty texts where nothing is known.
 
     The correction is that of the rule that repaired most of them, of those that repair surely
-    enough and may be told, a general one before one about a single value; else what repairs have
-    in common, without values. Without any the lesson is what the category says.
+    enough and may be shown, a general one before one about a single value; else what repairs have
+    in common, without values. Without any the lesson is what the category states.
     """
     known = _known(record, [each.signature for each in failures])
     changes = _told_changes(failures, record)
@@ -452,7 +460,7 @@ def _places_of(
 
 
 def _told_changes(failures: Sequence[Failure], record: ToolRecord) -> Changes:
-    """Return what repaired most failures, at places whose names everybody may hear.
+    """Return what repaired most failures, at places whose names everyone may hear.
 
     A key inside a value may be a caller's own, such as an id in a map.
     """
@@ -467,7 +475,7 @@ def _told_changes(failures: Sequence[Failure], record: ToolRecord) -> Changes:
 
 
 def _names(failures: Sequence[Failure], record: ToolRecord) -> set[str]:
-    """Return the names that schema and errors say, which everybody may hear."""
+    """Return the names that schema and errors say, which everyone may hear."""
     schema = record.tool.input_schema if record.tool is not None else None
     names = set(_WORD.findall(json.dumps(schema))) if schema else set[str]()
     return names.union(name for each in failures for place in each.places for name in _steps(place))
@@ -562,7 +570,7 @@ def _said(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:
             seen = f"Without {spoken(edit.path)} the call worked."
         case _:
             return lesson_of([edit])
-    # What holds for all values, as far as the error says what is wrong.
+    # What holds for all values, as far as the error states what is wrong.
     rule = ""
     if fault == "out_of_range":
         rule = _bounds(Clamp(name=edit.name, inside=edit.inside), record)
@@ -618,16 +626,16 @@ _VAGUE: frozenset[ErrorCategory] = frozenset({"invalid_parameters", "not_found",
 """Kinds that say little without a place: the tool's own words say more."""
 _PLAIN_WORD = re.compile(r"[^\W\d_]{2,}")
 _LEAST_WORDS = 3
-"""Of a wording: `Bad Request` says less than the kind does."""
+"""Of a wording: `Bad Request` states less than the kind does."""
 _MAX_NAMED = 3
 _MAX_WORDING = 80
 
 
 def title_of(pattern: ConsolidatedPattern) -> str:
-    """A pattern in a few words: `get-sum: a, b missing`, `git_show: revision not found`.
+    """Return a pattern in a few words: `get-sum: a, b missing`, `git_show: revision not found`.
 
     Made of the tool, what is wrong and where. The tool's own wording, variable parts as `…`, is in
-    it where no place is known and the kind of failure says too little.
+    it where no place is known and the kind of failure states too little.
     """
     said = _wrong_places(pattern.places)
     if not said:
@@ -657,7 +665,7 @@ def _wrong_places(places: Mapping[str, FaultKind]) -> str:
 
 
 def cost_of(unmended: int, failures: int, before: int | None) -> float:
-    """What a pattern costs now: failures that nobody mended, times 0 to 2 by the trend.
+    """Return what a pattern costs now: failures that no one repaired, times 0 to 2 by the trend.
 
     The trend is the share of the later half of both spans, by Laplace's rule of succession, so that
     few failures say little; it is left out where the span before is not known.

@@ -26,7 +26,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def plain_words(message: str) -> str:
-    """The message as lower-case words with single spaces between and around them."""
+    """Return the message as lower-case words with single spaces between and around them."""
     if _TRACEBACK in message:
         # Python puts what went wrong last, after the lines that led to it.
         message = message.strip().rsplit("\n", 1)[-1]
@@ -44,7 +44,7 @@ class CategoryReading:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Phrases and, for words with others between them, a pattern that tell of a category."""
+    """Phrases and, for words with others between them, a pattern that show of a category."""
 
     reading: CategoryReading
     phrases: Sequence[str]
@@ -82,7 +82,7 @@ _TYPES: list[tuple[str, ErrorCategory]] = [
 _OF_ITSELF: frozenset[ErrorCategory] = frozenset(
     {"wrong_tool_boundary", "low_utility", "contract_violation", "user_rejected"}
 )
-"""What a tool says of itself in `error.type`; never overruled (seeds 000 and 003)."""
+"""What a tool states of itself in `error.type`; never overruled (seeds 000 and 003)."""
 _STATUS = _one_of(_PATTERNS["status"], re.IGNORECASE)
 _VALIDATED = _one_of(_PATTERNS["validated"], re.IGNORECASE)
 _POLICY = _one_of(_PATTERNS["policy"])
@@ -97,7 +97,7 @@ UNREAD = 0.5
 _SURE_OF_NOTHING = 0.9
 """The same where there are no words that could be known."""
 _FAULT_NAMED = 0.85
-"""The same of words about parameters beside a fault that a grammar found."""
+"""The same of words about parameters next to a fault that a grammar found."""
 
 
 def categorise(
@@ -156,13 +156,13 @@ def _by_words(start: str, plain: str, *, has_faults: bool) -> CategoryReading:
 
 
 def _unless_too_fast(reading: CategoryReading, plain: str) -> CategoryReading:
-    """GitHub and Google tell with 403, too, that a caller is too fast."""
+    """GitHub and Google show with 403, too, that a caller is too fast."""
     is_too_fast = reading.category == "permission_denied" and _RATE_LIMITED.are_in(plain)
     return _RATE_LIMITED.reading if is_too_fast else reading
 
 
 def code_within(details: JsonValue) -> str:
-    """The known code or status that an error's details hold, or an empty text."""
+    """Return the known code or status that an error's details hold, or an empty text."""
     if not isinstance(details, dict):
         return ""
     holders = (details, *(details.get(key) for key in _WRAPPERS))
@@ -184,7 +184,7 @@ _TOOL_READ = 2_000
 
 
 def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
-    """Whether the error says that there is no tool of the name that was called."""
+    """Return whether the error states that there is no tool of the name that was called."""
     found = _UNKNOWN_TOOL.finditer(error.message[:_TOOL_READ])
     said = ((each["before"] or each["after"] or each["rpc"]).rstrip(".:") for each in found)
     return (error.code or "").strip() == "-32601" or tool_name.lower() in map(str.lower, said)
@@ -208,9 +208,9 @@ class Refusal:
 
 
 def refusal_of(message: str) -> Refusal | None:
-    """The refusal that a message's words state; None for any other error.
+    """Return the refusal that a message's words state; None for any other error.
 
-    Some errors refuse what is asked for, and not how: no memory of other calls can mend them. A
+    Some errors refuse what is asked for, and not how: no memory of other calls can repair them. A
     stated right value, or a fault of a parameter's form, outweighs it, which is for callers to see.
     """
     return _refusal_of(" ".join(message[:_REFUSAL_READ].split()))

@@ -36,7 +36,7 @@ Weights = NDArray[np.float32]
 
 
 def text_of(message: str) -> str:
-    """What of a message is embedded: its plain words, without frames and marks."""
+    """Return what of a message is embedded: its plain words, without frames and marks."""
     return plain_words(message).strip()[:_EMBEDDED] or "-"
 
 
@@ -63,13 +63,13 @@ class CategoryHead:
 
     @classmethod
     def load(cls, embedder_name: str) -> "CategoryHead | None":
-        """The shipped head; None when it was fitted on another embedder's vectors."""
+        """Return the shipped head; None when it was fitted on another embedder's vectors."""
         head = shipped_head()
         return head if head.embedder == embedder_name else None
 
     @classmethod
     def of_json(cls, text: str) -> "CategoryHead":
-        """A head from the text of its file."""
+        """Return a head from the text of its file."""
         raw = json.loads(text)
         return cls(
             embedder=raw["embedder"],
@@ -99,7 +99,7 @@ class CategoryHead:
     def classify(
         self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
     ) -> CategoryReading:
-        """The likeliest category with its probability; `unknown` below the threshold.
+        """Return the likeliest category with its probability; `unknown` below the threshold.
 
         `vector` is the embedding of `text`, the `text_of` the message, of unit length; `read_as`
         what the grammar took it for, as evidence, of which `unknown` is none.
@@ -117,7 +117,7 @@ def _rows(raw: dict[str, list[float]]) -> dict[str, Weights]:
 
 @cache
 def shipped_head() -> CategoryHead:
-    """The head that comes with this package."""
+    """Return the head that comes with this package."""
     return CategoryHead.of_json(
         files("retrieval.knowledge.reading").joinpath(HEAD).read_text(encoding="utf-8")
     )

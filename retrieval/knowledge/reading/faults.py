@@ -1,4 +1,4 @@
-"""What an error says is wrong with which parameter: phrases of tools, and JSON of validators.
+"""What an error states is wrong with which parameter: phrases of tools, and JSON of validators.
 
 The phrases are data (`phrases.toml`): a new one is a line there. Where a message only shows the
 value, the parameter is found later by that value (see `reader`).
@@ -53,28 +53,28 @@ class Fault:
     """The bound itself is not allowed: exact for whole numbers only, which it was moved by one."""
     from_schema: bool = False
     stated: JsonValue = None
-    """The one right value, where the message says it; `value_text` is the wrong one then."""
+    """The one right value, where the message states it; `value_text` is the wrong one then."""
     multiple_of: float | None = None
     """The number must be a multiple of it."""
     rival: str | None = None
-    """The parameter that it may not stand beside (`excludes`), that it must come after, or that
+    """The parameter that it may not stand next to (`excludes`), that it must come after, or that
     needs it."""
     excludes: bool = False
     guessed_place: bool = False
     """The name or its place is inferred: one inside the call has that name, or a key was shown."""
     given_types: tuple[JsonType, ...] = ()
-    """What the value was, for messages that tell types and no name."""
+    """What the value was, for messages that show types and no name."""
     known: tuple[str, ...] = ()
     """The names that exist where the wrong one stands, if the message lists all of them."""
     position: Position | None = None
     is_first: bool = False
     """The validator stops at the first thing that is wrong: there may be more."""
     of_union: bool = False
-    """None of several alternatives took the value; each of them says what it would want."""
+    """None of several alternatives took the value; each of them states what it would want."""
 
     @property
     def parameter(self) -> str | None:
-        """The top-level parameter concerned, when it is known."""
+        """Top-level parameter concerned, when it is known."""
         return str(self.path[0]) if self.path else None
 
 
@@ -82,7 +82,7 @@ class Fault:
 _LONGEST_NUMBER = 40
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 20
-"""Brackets tried as the start of JSON: a text of nothing but brackets is read in vain."""
+"""Brackets tried as the start of JSON: a text of nothing but brackets is read without success."""
 _PYTHON = re.compile(r"\[?\{'")
 """An object as Python prints it."""
 _MAX_LITERAL = 10_000
@@ -90,7 +90,10 @@ _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""
 
 
 def json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
-    """The JSON types of type names in any of the usual languages; those of no name are left out."""
+    """Return the JSON types of type names in any of the usual languages.
+
+    Those of no name are left out.
+    """
     return tuple(dict.fromkeys(kind for kind in map(_json_type, names) if kind))
 
 
@@ -118,7 +121,10 @@ def quoted_in(text: str) -> list[str]:
 
 
 def values_in(text: str) -> tuple[JsonValue, ...]:
-    """The values of a list in a message: `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`."""
+    """Return the values of a list in a message.
+
+    `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`.
+    """
     if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
         return tuple(_scalar(part) for part in text[1:-1].split())  # as Go prints it
     text = text.strip().rstrip(".").strip("[](){} ")
@@ -136,12 +142,15 @@ def _scalar(text: str) -> JsonValue:
 
 
 def _scalar_in(text: str) -> JsonValue:
-    """A value as a message writes it, without its marks."""
+    """Return a value as a message writes it, without its marks."""
     return {"true": True, "false": False}.get(text.lower(), _scalar(_said(text)))
 
 
 def number_of(value: JsonValue) -> float | None:
-    """A number, also as messages write it: `10`, `-1.5`, `1,000`; None for `1.2.3` and the like."""
+    """Return a number, also as messages write it: `10`, `-1.5`, `1,000`.
+
+    None for `1.2.3` and the like.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -152,7 +161,7 @@ def number_of(value: JsonValue) -> float | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number as people write it."""
+    """Return whether a text is a number as people write it."""
     return len(text) <= _LONGEST_NUMBER and number_of(text.strip()) is not None
 
 
@@ -181,7 +190,7 @@ def embedded_json(text: str) -> Iterator[JsonValue]:
 # ------------------------------------------------------------------ phrases
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A pattern and what its matches tell; it is tried only where one of the cues stands."""
+    """A pattern and what its matches show; it is tried only where one of the cues stands."""
 
     pattern: str
     fault: str
@@ -243,7 +252,7 @@ def _of_complaint(complaint: Complaint) -> list[Fault]:
 
 
 def _clear_in(text: str) -> list[Fault]:
-    """What phrases say clearly, and of which parameter."""
+    """Return what phrases say clearly, and of which parameter."""
     return [
         fault
         for fault in read_text(text)
@@ -274,7 +283,7 @@ def read_complaints(text: str) -> list[Fault]:
 
 
 def _otherwise(complaint: Complaint) -> list[Fault]:
-    """What phrases see in a complaint beside others that are written in a form of a dialect."""
+    """What phrases see in a complaint next to others that are written in a form of a dialect."""
     if complaint.at and not complaint.is_weak:
         return read_at(complaint.at, complaint.text)
     return list(read_text(complaint.whole))
@@ -284,7 +293,7 @@ _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re
 
 
 def read_at(place: Path, text: str) -> list[Fault]:
-    """Return what a text says of the value at a place, which it may name or not."""
+    """Return what a text states of the value at a place, which it may name or not."""
     if formed := [put_at(place, fault) for _, fault in _matched(_FORMS, text)]:
         return formed
     clear = [
@@ -322,7 +331,7 @@ def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
 
 
 def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
-    """The faults that phrases see in a text, each with its words."""
+    """Yield the faults that phrases see in a text, each with its words."""
     low = text.lower()
     for phrase in phrases:
         if any(cue in low for cue in phrase.cues):
@@ -332,9 +341,9 @@ def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]
 
 
 def read_text(message: str) -> Iterator[Fault]:
-    """The faults that the phrases of a message name, in the order of the phrases."""
+    """Yield the faults that the phrases of a message name, in the order of the phrases."""
     low = message.lower()
-    # Where in the call jsonschema's full text says that the fault lies.
+    # Where in the call jsonschema's full text states that the fault lies.
     instance = _INSTANCE.search(message) if "On instance[" in message else None
     at = re.findall(r"\[(\d+|'[^']+')\]", instance["place"]) if instance else []
     place = tuple(int(part) if part.isdecimal() else part.strip("'") for part in at)
@@ -402,7 +411,7 @@ _ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
 
 
 def _said(text: str) -> str:
-    """A value without the marks around it; in double ones it is JSON."""
+    """Return a value without the marks around it; in double ones it is JSON."""
     if _ESCAPED.match(text):
         with suppress(ValueError):
             return str(json.loads(text))
@@ -472,12 +481,12 @@ def _ratio(text: str | None) -> float:
 
 
 def _type_format(name: str) -> str | None:
-    """The form that a type of another language has as a text."""
+    """Return the form that a type of another language has as a text."""
     return _TYPE_FORMATS.get(name.strip().strip("'\"`[]*").lower())
 
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
-    """What Python says of the types of arguments, of which it names none."""
+    """Yield what Python states of the types of arguments, of which it names none."""
     expected, given = phrase.types, groups.get("given") or groups.get("other")
     left, right = groups.get("left", ""), groups.get("right", "")
     if phrase.fault == "attribute":
@@ -523,7 +532,10 @@ def beyond(
     path: Path, low: float | None, high: float | None, *,
     exclusive: bool = False, of_length: bool = False,
 ) -> Fault:  # fmt: skip
-    """A number, length or count beyond a bound; `exclusive` where the bound itself is, too."""
+    """Return a number, length or count beyond a bound.
+
+    `exclusive` where the bound itself is, too.
+    """
     return Fault(
         "out_of_range", path, of_length=of_length, exclusive=exclusive,
         minimum=None if low is None else low + exclusive,

@@ -1,7 +1,7 @@
 """Placing: which value of a call a fault is about, by whatever its text gives.
 
 The place may be written in any spelling, with names of types before it. Else the value that is
-quoted says it, a position in the text of the call, or the names that exist where it stands. More
+quoted states it, a position in the text of the call, or the names that exist where it stands. More
 than one candidate is a question, and then the fault has no place.
 """
 
@@ -67,7 +67,7 @@ def place(fault: Fault, call: JsonObject) -> Fault:
 
 
 def strangers(fault: Fault, call: JsonObject) -> list[Fault]:
-    """Return the faults of the other names beside the wrong one that are none of those listed."""
+    """Return the faults of the other names next to the wrong one that are none of those listed."""
     around = value_at(call, fault.path[:-1]) if len(fault.path) > 1 else call
     if fault.kind != "unexpected" or not fault.known or not isinstance(around, dict):
         return []
@@ -76,7 +76,10 @@ def strangers(fault: Fault, call: JsonObject) -> list[Fault]:
 
 
 def _named(fault: Fault, call: JsonObject) -> list[Path]:
-    """The places that the written path leads to: from the root, or else from inside the call."""
+    """Return the places that the written path leads to.
+
+    From the root, or else from inside the call.
+    """
     path, is_missing = fault.path, fault.kind == "missing"
     for start in range(len(path)):
         before, steps = path[:start], path[start:]
@@ -135,7 +138,7 @@ def _key_for(step: str, value: JsonObject) -> str | None:
 
 
 def _everything(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
-    """All values of a call with their places, the outer ones first."""
+    """Yield all values of a call with their places, the outer ones first."""
     yield done, call
     if len(done) >= _MAX_DEPTH:
         return
@@ -149,7 +152,7 @@ def _everything(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonVa
 
 
 def _says(value: JsonValue, text: str) -> bool:
-    """Whether a text shows a value: as it is, or as JSON or Python writes it."""
+    """Return whether a text shows a value: as it is, or as JSON or Python writes it."""
     if isinstance(value, str):
         return value == text or value.strip() == text
     if isinstance(value, list | dict):
@@ -159,7 +162,7 @@ def _says(value: JsonValue, text: str) -> bool:
 
 
 def _narrowed(fault: Fault, call: JsonObject, found: Sequence[Path]) -> list[Path]:
-    """Of several places those whose values are as the fault says."""
+    """Of several places those whose values are as the fault states."""
     kept = list(dict.fromkeys(found))
     if fault.value_text is not None:
         said = [each for each in kept if _says(value_at(call, each), fault.value_text)]
@@ -195,7 +198,7 @@ class _Token(NamedTuple):
 
 
 def _by_position(fault: Fault, call: JsonObject) -> set[Path]:
-    """The places at which the position is, in the texts of the call that are tried first."""
+    """Return the places at which the position is, in the texts of the call that are tried first."""
     position = fault.position
     if position is None:
         return set()
@@ -214,7 +217,7 @@ def _by_position(fault: Fault, call: JsonObject) -> set[Path]:
 
 
 def _agreed(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
-    """The place of a token, if the fault can be about it."""
+    """Return the place of a token, if the fault can be about it."""
     value, path = value_at(call, token.path), token.path
     name = str(fault.path[-1]) if fault.path else None
     if fault.kind == "missing":
@@ -235,7 +238,7 @@ def _agreed(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
 
 @lru_cache(maxsize=16)
 def _written(call: str, *, in_lines: bool) -> list[list[tuple[str, list[_Token]]]]:
-    """The texts of a call with their tokens: as it came, then with its keys in order."""
+    """Return the texts of a call with their tokens: as it came, then with its keys in order."""
     value = json.loads(call) if len(call) <= _MAX_TEXT else {}
     forms: list[dict[str, Any]] = [{"indent": 2}] if in_lines else [{}, {"separators": (",", ":")}]
     return [
@@ -253,7 +256,7 @@ _LEXEME = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 
 
 def _tokens(text: str) -> list[_Token]:
-    """The keys and values of a JSON text, with the places that they are at."""
+    """Return the keys and values of a JSON text, with the places that they are at."""
     tokens: list[_Token] = []
     around: list[tuple[int, Path, bool]] = []
     here: Path = ()
@@ -279,7 +282,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _indexes(text: str, position: Position) -> set[int]:
-    """The characters that a position may mean, counted in characters or in bytes."""
+    """Return the characters that a position may mean, counted in characters or in bytes."""
     lines = text.split("\n")
     if position.line > len(lines):
         return set()

@@ -67,7 +67,10 @@ _SHOWN = 24
 def is_rejected_before_run(
     code: str, message: str, faults: Sequence[Fault], parameters: JsonObject
 ) -> bool:
-    """Whether the error proves that nothing happened yet; its faults are tied to the parameters."""
+    """Return whether the error proves that nothing happened yet.
+
+    Its faults are tied to the parameters.
+    """
     if _RAN.search(message):
         return False
     body = message.lstrip()
@@ -92,7 +95,10 @@ def _fits_call(fault: Fault, parameters: JsonObject) -> bool:
 
 
 def _is_start(shown: str | None, value: JsonValue) -> bool:
-    """Whether `shown`, cut by `...`, may be the `repr` of the value; True when nothing is shown."""
+    """Return whether `shown`, cut by `...`, may be the `repr` of the value.
+
+    True when nothing is shown.
+    """
     return shown is None or repr(value)[:_SHOWN].startswith(shown.split("...")[0][:_SHOWN])
 
 
@@ -108,7 +114,7 @@ _SURE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ErrorReading:
-    """What an error says. `confidence` (0 to 1, higher is surer) is of the category."""
+    """What an error states. `confidence` (0 to 1, higher is surer) is of the category."""
 
     category: ErrorCategory
     confidence: float
@@ -120,13 +126,13 @@ class ErrorReading:
 
     @property
     def is_unsure(self) -> bool:
-        """A classifier is to be asked: no grammar knows the message, or by a weak phrase alone."""
+        """Classifier is to be asked: no grammar knows the message, or by a weak phrase alone."""
         is_unread = self.category == "unknown" and self.confidence <= UNREAD
         return is_unread or (self.confidence < _SURE and not self.faults)
 
     @property
     def implicated(self) -> frozenset[str]:
-        """Top-level parameters that the error says something about."""
+        """Top-level parameters that the error states something about."""
         return frozenset(fault.parameter for fault in self.faults if fault.parameter)
 
 
@@ -199,7 +205,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
 
 
 def _missing_names(faults: Sequence[Fault]) -> list[str]:
-    """Names that are said to be missing: `timeout` is no time-out."""
+    """Return names that are stated to be missing: `timeout` is no time-out."""
     return [str(fault.path[-1]) for fault in faults if fault.kind == "missing" and fault.path]
 
 
@@ -207,7 +213,7 @@ _OUTSIDE = re.compile(r"outside (?:the )?allowed director(?:y|ies): (\S+) not in
 
 
 def _below_root(message: str, leaves: Sequence[tuple[Path, str]]) -> Fault | None:
-    """A relative path that a server took from another folder than the one that it allows."""
+    """Return a relative path that a server took from another folder than the one that it allows."""
     found = _OUTSIDE.search(message)
     for path, text in leaves if found else ():
         if found and found[1].endswith(f"/{text}") and ".." not in text and text[:1] not in "/~.":
@@ -233,10 +239,10 @@ _OF_JSON = re.compile(
 
 
 def are_arguments_cut(message: str, parameters: JsonObject) -> bool:
-    """Whether the call was cut off in the middle of its arguments.
+    """Return whether the call was cut off in the middle of its arguments.
 
     So it is where a text that was sent breaks off within its JSON and the error is about JSON, or
-    where JSON broke off and there are no arguments, or the error says that it was theirs.
+    where JSON broke off and there are no arguments, or the error states that it was theirs.
     """
     if _RAN.search(message) or not _OF_JSON.search(message):
         return False
@@ -247,7 +253,7 @@ def are_arguments_cut(message: str, parameters: JsonObject) -> bool:
 
 
 def ends_early(message: str) -> bool:
-    """Whether an error says that JSON broke off, whosever it was."""
+    """Return whether an error states that JSON broke off, whosever it was."""
     return _ENDS_EARLY.search(message) is not None and _RAN.search(message) is None
 
 
@@ -294,7 +300,10 @@ def _placed(
 
 
 def _has_run(details: JsonValue) -> bool:
-    """Whether who asks saw the tool's own code run, as adapters do; then no words undo it."""
+    """Return whether that asks saw the tool's own code run, as adapters do.
+
+    Then no words undo it.
+    """
     return isinstance(details, dict) and details.get("ran") is True
 
 
@@ -306,7 +315,7 @@ _WORKED = re.compile(
 
 
 def tells_of_work(error: ExecutionError) -> bool:
-    """Whether an error tells that something was done before it, or that the tool ran."""
+    """Return whether an error shows that something was done before it, or that the tool ran."""
     message = error.message
     told = _RAN.search(message) or _RAN.search(message.lower()) or _WORKED.search(message)
     return bool(told) or _has_run(error.details)
@@ -319,7 +328,10 @@ _REFUSALS = frozenset({"invalid_parameters", "rate_limited"})
 
 @lru_cache(maxsize=1024)
 def faults_in(message: str) -> tuple[Fault, ...]:
-    """All faults in a message; a grammar made for the message's validator wins over phrases."""
+    """Return all faults in a message.
+
+    A grammar made for the message's validator wins over phrases.
+    """
     if exact := tuple(read_pydantic(message)):
         return exact
     if structured := tuple(f for value in embedded_json(message) for f in read_structured(value)):
@@ -330,7 +342,7 @@ def faults_in(message: str) -> tuple[Fault, ...]:
 
 
 def _of_type(fault: Fault, parameters: JsonObject) -> Path:
-    """The one parameter of the type that a message tells instead of a name, if it is one."""
+    """Return the one parameter of the type that a message shows instead of a name, if it is one."""
     places = [
         name
         for name, value in islice(parameters.items(), _MAX_LEAVES)
@@ -401,12 +413,15 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
     deeper = [path for path, _ in leaves if len(path) > 1 and path[-1] == fault.path[-1]]
     if len(deeper) == 1:
         return replace(fault, path=deeper[0], guessed_place=True)
-    # A name that the call does not have stays: what is said of it is said of no other.
+    # A name that the call does not have stays: what is stated of it is stated of no other.
     return fault
 
 
 def _joined(faults: list[Fault]) -> list[Fault]:
-    """What is wrong, and what would be right, may be said in two sentences; they are one fault."""
+    """Return what is wrong, and what would be right, may be said in two sentences.
+
+    They are one fault.
+    """
     for what in ("allowed", "suggested"):
         right = [f for f in faults if not f.path and getattr(f, what) and f.value_text is None]
         wrong = [
@@ -426,7 +441,10 @@ def _joined(faults: list[Fault]) -> list[Fault]:
 
 
 def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
-    """One fault per path and kind; a vague `invalid` yields to any clearer word on its path."""
+    """Yield one fault per path and kind.
+
+    A vague `invalid` yields to any clearer word on its path.
+    """
     kept: dict[tuple[object, ...], Fault] = {}
     for f in faults:
         kept.setdefault((f.kind, f.path, None if f.path else f.suggested), f)
@@ -444,7 +462,7 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
 
 
 def _is_shown(value: JsonValue, text: str) -> bool:
-    """Whether a message shows an array or object so, as Python or as JSON writes it."""
+    """Return whether a message shows an array or object so, as Python or as JSON writes it."""
     if not isinstance(value, list | dict) or len(text) > _MAX_LEAF or len(value) > _MAX_LEAF:
         return False
     return text in (repr(value), canonical_json(value), json.dumps(value))

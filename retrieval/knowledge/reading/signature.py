@@ -14,7 +14,7 @@ from aftercall.json_values import JsonObject, JsonValue, check_json_value
 from retrieval import read_table
 
 MAX_LENGTH = 400
-"""Characters of a signature; what follows tells like errors apart no further."""
+"""Characters of a signature; what follows shows like errors apart no further."""
 _TABLE = read_table("knowledge/reading/dialects.toml")
 _KEYS: dict[str, list[str]] = _TABLE["envelopes"]
 _WORDS, _CODES, _PLACES = _KEYS["words"], _KEYS["codes"], _KEYS["places"]
@@ -144,13 +144,13 @@ def _repr_at(text: str, start: int) -> tuple[JsonValue, int] | None:
 
 
 def _is_envelope(value: JsonValue) -> bool:
-    """Whether an object in the middle of a text holds words, and is no value of the call."""
+    """Return whether an object in the middle of a text holds words, and is no value of the call."""
     held = value if isinstance(value, list) else [value]
     return any(isinstance(each, dict) and not _NAMES.isdisjoint(each) for each in held)
 
 
 def _is_echo(value: JsonValue, parameters: JsonObject) -> bool:
-    """Whether a value is the call's arguments, or a part of them."""
+    """Return whether a value is the call's arguments, or a part of them."""
     if not parameters or not isinstance(value, dict) or not value:
         return False
     held = value.get("arguments", value.get("params", value)) if len(value) <= 2 else value
@@ -178,7 +178,7 @@ def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
 
 
 def _by_field(value: JsonObject, depth: int) -> list[str]:
-    """Return what is said of each field, where names of fields are the keys."""
+    """Return what is stated of each field, where names of fields are the keys."""
     return [
         words if field.isdecimal() or " " in field else f"{field}: {words}"
         for field, said in list(value.items())[:_MAX_PARTS]
@@ -188,7 +188,7 @@ def _by_field(value: JsonObject, depth: int) -> list[str]:
 
 
 def inner_text(message: str) -> str:
-    """Return the JSON text that is all that an envelope of JSON says; else the message itself."""
+    """Return the JSON text that is all that an envelope of JSON states; else the message itself."""
     for _ in range(_MAX_DEPTH):
         text = _FRAMES.sub("", message.strip(), count=1)
         found = _read_at(text, 0) if text[:1] in ("{", "[") else None

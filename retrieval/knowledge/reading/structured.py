@@ -84,7 +84,7 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
 
 
 def _of_members(issue: JsonObject, depth: int) -> Iterator[Fault]:
-    """What the members of a union say, where they all say the same."""
+    """Yield what the members of a union say, where they all say the same."""
     held = next((issue[key] for key in _KEYS["members"] if isinstance(issue.get(key), list)), [])
     found = {
         (fault.kind, fault.path, fault.expected_types): fault
@@ -95,7 +95,7 @@ def _of_members(issue: JsonObject, depth: int) -> Iterator[Fault]:
 
 
 def _words(value: JsonValue) -> str:
-    """A text, or several, a line each: `"message": ["size must be an integer", ...]`."""
+    """Return a text, or several, a line each: `"message": ["size must be an integer", ...]`."""
     texts = value[:_MAX_ISSUES] if isinstance(value, list) else [value]
     if isinstance(value, dict) and len(value) == 1:
         texts = list(value.values())
@@ -110,9 +110,11 @@ def _clear_texts(issue: JsonObject) -> list[Fault]:
 
 
 def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
-    """What Laravel, Rails, Django and others say of each field; empty where a value is no texts.
+    """Return what Laravel, Rails, Django and others say of each field.
 
-    A text alone, in the place of a list of texts, counts only `with_texts`.
+    Empty where a value is no texts.
+
+    A text alone, instead of a list of texts, counts only `with_texts`.
     """
     said: dict[Path, str] = {}
     for field, texts in list(issue.items())[:_MAX_ISSUES]:
@@ -131,7 +133,7 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
 
 
 def _place(issue: JsonObject) -> Path | None:
-    """Where one issue says that it is; None when it says no place."""
+    """Where one issue states that it is; None when it states no place."""
     is_named = "reason" in issue or "message" in issue
     for key in _KEYS["place"]:
         found = issue.get(key)
@@ -164,7 +166,7 @@ def _fact(facts: JsonObject, what: str) -> JsonValue:
 
 
 def _of_facts(path: Path, code: str, text: str, facts: JsonObject) -> Iterator[Fault]:
-    """The faults of one issue, by its code and its facts, or else by its words."""
+    """Yield the faults of one issue, by its code and its facts, or else by its words."""
     code = code.removeprefix("value_error.").removeprefix("type_error.")
     kind = _KINDS.get(code)
     is_absent = facts.get("received") == "undefined" or "undefined" in text or text == "Required"
@@ -183,7 +185,10 @@ def _of_facts(path: Path, code: str, text: str, facts: JsonObject) -> Iterator[F
 
 
 def _stated(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault | None:
-    """The fault that the facts of an issue state; None where they say no more than its words."""
+    """Return the fault that the facts of an issue state.
+
+    None where they say no more than its words.
+    """
     fault = Fault(kind, path)
     match kind:
         case "not_allowed":

@@ -54,7 +54,7 @@ class Complaint:
 
 
 def complaints_of(text: str) -> list[Complaint]:
-    """Split a text into its complaints; one that says no place stays whole."""
+    """Split a text into its complaints; one that states no place stays whole."""
     bare = _without_starts(text)
     is_list = _OF_ARGUMENTS.search(text[: len(text.strip()) - len(bare)]) is not None
     parts = [part for part in _BETWEEN.split(bare)[:_MAX_PARTS] if part.strip()]
@@ -132,7 +132,7 @@ def _step(text: str) -> str | int:
 
 
 def _of_schema(found: list[str]) -> Iterator[str | int]:
-    """The steps of a call for those of its schema: every item of a list for its `items`."""
+    """Yield the steps of a call for those of its schema: every item of a list for its `items`."""
     is_name = False
     for step in found:
         if is_name:

@@ -15,7 +15,7 @@ from retrieval.knowledge.values.parameters import EVERY, MAX_ELEMENTS, Path, val
 def apply_edits(
     parameters: JsonObject, edits: Sequence[e.Edit], value_sources: e.ValueSources = e.NO_SOURCES
 ) -> JsonObject:
-    """A changed copy of the parameters; values that stay are shared with the original.
+    """Return a changed copy of the parameters; values that stay are shared with the original.
 
     An edit of every element of an array is made to those that it applies to. What an edit takes
     from the call, it takes from the call as it was sent.
@@ -104,7 +104,7 @@ def _rebuild(parameters: JsonObject, edit: e.Put | e.Take | e.Fill, site: e.Site
 
 
 def _built(edit: e.Put | e.Take | e.Fill, site: e.Site) -> Iterator[tuple[Path, JsonValue]]:
-    """The values that an edit builds, with the places of the call that they are for."""
+    """Yield the values that an edit builds, with the places of the call that they are for."""
     of_lists = edit.path
     if isinstance(edit, e.Take):
         of_lists = edit.source
@@ -168,7 +168,10 @@ def _put(holder: Any, step: str | int, value: JsonValue) -> None:
 
 
 def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:
-    """The paths that one with `*` stands for in a value; the last step alone need not exist."""
+    """Yield the paths that one with `*` stands for in a value.
+
+    The last step alone need not exist.
+    """
     if not path:
         yield so_far
         return
@@ -198,7 +201,10 @@ def _indexes(value: Sequence[JsonValue], step: str | int) -> Sequence[int]:
 
 
 def changed_names(before: JsonObject, after: JsonObject) -> list[str]:
-    """The top-level parameters that differ, in order; values that edits left alone are shared."""
+    """Return the top-level parameters that differ, in order.
+
+    Values that edits left alone are shared.
+    """
     return sorted(
         name
         for name in before.keys() | after.keys()

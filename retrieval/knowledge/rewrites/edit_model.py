@@ -17,7 +17,7 @@ class EditDoesNotApplyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ValueSources:
-    """What an edit may take a value from, beside the call's own parameters."""
+    """What an edit may take a value from, next to the call's own parameters."""
 
     faults: tuple[Fault, ...] = ()
     context: str | None = None
@@ -35,7 +35,7 @@ class Site:
     value_sources: ValueSources
 
     def faults(self) -> list[Fault]:
-        """The faults of this very place first, then those that name no place."""
+        """Return the faults of this very place first, then those that name no place."""
         faults = self.value_sources.faults
         return [f for f in faults if f.path == self.path] + [f for f in faults if not f.path]
 
@@ -54,23 +54,26 @@ class EditModel(BaseModel):
 
     @property
     def path(self) -> Path:
-        """The whole place."""
+        """Whole place."""
         return (self.name, *self.inside)
 
     def at(self, path: Path) -> Self:
-        """The same edit at another place."""
+        """Return the same edit at another place."""
         return self.model_copy(update={"name": str(path[0]), "inside": tuple(path[1:])})
 
     def under(self, prefix: Path) -> Self:
-        """The same edit for the object that the prefix leads to; it was made for that object."""
+        """Return the same edit for the object that the prefix leads to.
+
+        It was made for that object.
+        """
         return self.at((*prefix, *self.path)) if prefix else self
 
 
 class ValueEdit(EditModel):
-    """An edit that puts another value in the place of the one that is there."""
+    """An edit that puts another value instead of the one that is there."""
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The new value, of the one that is there (None where there is none).
+        """Return the new value, of the one that is there (None where there is none).
 
         Raises:
             EditDoesNotApplyError: when this value is not what the edit is about, or nothing states

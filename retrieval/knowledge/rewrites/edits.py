@@ -120,7 +120,7 @@ class Add(EditModel):
 
 
 class Replace(ValueEdit):
-    """Put one value in the place of another; only for calls that have exactly `before`."""
+    """Put one value instead of another; only for calls that have exactly `before`."""
 
     kind: Literal["replace"] = "replace"
     before: Json
@@ -152,7 +152,7 @@ _TYPES = ("string", "text", "integer", "int", "number", "float", "boolean", "boo
 class Unwrap(ValueEdit):
     """Take the one value out of its list, or of an object with one member.
 
-    An object may say of which type the value is beside it, as `{"type": "text", "text": "a"}`.
+    An object may say of which type the value is next to it, as `{"type": "text", "text": "a"}`.
     """
 
     kind: Literal["unwrap"] = "unwrap"
@@ -183,7 +183,7 @@ class Respell(ValueEdit):
 class Reformat(ValueEdit):
     """Write a date or time in another form.
 
-    `day_first` says how 03/04/2026 is read; where nobody knows (None), it is left alone.
+    `day_first` states how 03/04/2026 is read; where no one knows (None), it is left alone.
     """
 
     kind: Literal["reformat"] = "reformat"
@@ -276,7 +276,7 @@ class Nest(EditModel):
     listed: bool = False
 
     def nested(self, around: JsonObject) -> JsonObject:
-        """The object around with those of the fields that it has in their new place."""
+        """Return the object around with those of the fields that it has in their new place."""
         moved = {name: around[name] for name in self.fields if name in around}
         kept = {name: value for name, value in around.items() if name not in moved}
         name = str(self.path[-1])
@@ -290,7 +290,7 @@ class Nest(EditModel):
 
 
 class Flatten(EditModel):
-    """Put the members of an object, or of the only object of a list, in the place of itself.
+    """Put the members of an object, or of the only object of a list, instead of itself.
 
     `fields` are those that were seen there; whatever is there moves, or with `partly` these alone.
     Values of a list without names get them from `fields`, in order.
@@ -301,7 +301,7 @@ class Flatten(EditModel):
     partly: bool = False
 
     def flattened(self, around: JsonObject) -> JsonObject:
-        """The object around with the members one level higher."""
+        """Return the object around with the members one level higher."""
         name = str(self.path[-1])
         held = inner = around.get(name)
         if isinstance(inner, list) and len(inner) == len(self.fields) > 1 and not self.partly:
@@ -330,7 +330,7 @@ class FromError(ValueEdit):
         stated = (
             (fault, _stated_by(fault))
             for fault in site.faults()
-            # What is said of no place is said of the value that it names.
+            # What is stated of no place is stated of the value that it names.
             if fault.path or fault.value_text in (None, str(value))
         )
         return _found(
@@ -407,7 +407,7 @@ def _stated_by(fault: Fault) -> JsonValue:
 
 
 def number_of(value: JsonValue) -> float | None:
-    """The number that a value is, or that its whole text says; None when it is none."""
+    """Return the number that a value is, or that its whole text states; None when it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -417,7 +417,7 @@ def number_of(value: JsonValue) -> float | None:
 
 
 def _typed_like(stated: JsonValue, sent: JsonValue) -> JsonValue:
-    """A number that is stated as text is a number where one was sent."""
+    """Return a number that is stated as text is a number where one was sent."""
     is_said = is_number(sent) and isinstance(stated, str)
     as_number = cast_to_one(stated, ["number"]) if is_said else None
     return as_number[1] if as_number else stated
@@ -455,7 +455,7 @@ OF_ONE_PLACE = (Add, Nest, Flatten, *SUPPLYING)
 
 
 def edit_key(edits: Iterable[Edit]) -> str:
-    """The key of a kind of repair: of edits in any order, but for what moves fields."""
+    """Return the key of a kind of repair: of edits in any order, but for what moves fields."""
     found = list(edits)
     lines = [edit.model_dump_json() for edit in found]
     moves = any(isinstance(edit, Nest | Flatten) for edit in found)
@@ -463,17 +463,17 @@ def edit_key(edits: Iterable[Edit]) -> str:
 
 
 def edits_of_key(key: str) -> list[Edit]:
-    """The edits that `edit_key` made this key of; a ValueError of anything else."""
+    """Return the edits that `edit_key` made this key of; a ValueError of anything else."""
     return [_EDIT.validate_json(line) for line in key.split("\n") if line]
 
 
 def names_of(edit: Edit) -> set[str]:
-    """The top-level parameters that an edit changes, takes away or supplies."""
+    """Return the top-level parameters that an edit changes, takes away or supplies."""
     return {str(place[0]) for place in places_of(edit)}
 
 
 def touches(edit: Edit, other: Edit) -> bool:
-    """Whether two edits are of one place, or one of them of what the other is inside of."""
+    """Return whether two edits are of one place, or one of them of what the other is inside of."""
     return any(
         all(a == b or EVERY in (a, b) for a, b in zip(one, two, strict=False))
         for one in places_of(edit)
@@ -482,18 +482,18 @@ def touches(edit: Edit, other: Edit) -> bool:
 
 
 def changed_places(edits: Iterable[Edit]) -> frozenset[str]:
-    """What edits change, in whatever form they do it: paths, as JSON."""
+    """Return what edits change, in whatever form they do it: paths, as JSON."""
     return frozenset(json.dumps(place) for edit in edits for place in places_of(edit))
 
 
 def is_masked(edit: Edit) -> bool:
-    """Whether a mask stands in it, which is equal for many values: it explains nothing."""
+    """Return whether a mask stands in it, which is equal for many values: it explains nothing."""
     held = [getattr(edit, name, None) for name in ("before", "value")]
     return any(is_redacted(each) for each in held)
 
 
 def places_of(edit: Edit) -> list[Path]:
-    """The paths that an edit changes, takes away or supplies."""
+    """Return the paths that an edit changes, takes away or supplies."""
     places = [edit.path]
     if isinstance(edit, Rename):
         places.append((*edit.path[:-1], edit.to))
@@ -503,7 +503,7 @@ def places_of(edit: Edit) -> list[Path]:
 
 
 def reads(edit: Edit) -> list[Path]:
-    """The paths of the values that an edit makes others of, beside its own place."""
+    """Return the paths of the values that an edit makes others of, next to its own place."""
     if isinstance(edit, Take):
         return [edit.source]
     if isinstance(edit, Fill):

@@ -1,7 +1,7 @@
 """Inferring edits: the most general ones that explain what a repair did.
 
 Every kind of edit that could explain a change is tried on the failed value, the most general first;
-the first that gives the mended value is the explanation. So whatever is inferred is true of the
+the first that gives the repaired value is the explanation. So whatever is inferred is true of the
 repair that it came from.
 """
 
@@ -34,7 +34,10 @@ _MOST_WORDS = 3
 
 
 def may_be_repair(failed: JsonObject, mended: JsonObject, reading: ErrorReading) -> bool:
-    """Whether the two calls differ in little enough, or in what the error names; cheap to ask."""
+    """Return whether the two calls differ in little enough, or in what the error names.
+
+    Cheap to ask.
+    """
     changed = {name for name, value in mended.items() if not same_json(value, failed.get(name))}
     changed |= failed.keys() ^ mended.keys()
     about = called_for(reading)
@@ -44,7 +47,7 @@ def may_be_repair(failed: JsonObject, mended: JsonObject, reading: ErrorReading)
 
 
 def called_for(reading: ErrorReading) -> frozenset[str] | None:
-    """The top-level parameters that the error is about; None when it may be about any."""
+    """Return the top-level parameters that the error is about; None when it may be about any."""
     stated = any(fault.stated is not None for fault in reading.faults)
     return None if stated else reading.implicated or None
 
@@ -52,7 +55,10 @@ def called_for(reading: ErrorReading) -> frozenset[str] | None:
 def only_the_repair(
     edits: list[ed.Edit], failed: JsonObject, reading: ErrorReading
 ) -> list[ed.Edit] | None:
-    """Those of the edits that mended what the error is about; None when that was another wish."""
+    """Return those of the edits that repaired what the error is about.
+
+    None when that was another wish.
+    """
     if not any(fault.path for fault in reading.faults):
         return _small_repair(edits, failed, reading)
     touching: list[ed.Edit] = []
@@ -77,7 +83,7 @@ def _small_repair(
         others = [edit for edit in edits if edit not in stated]
         return None if any(isinstance(edit, ed.Replace | ed.Add) for edit in others) else stated
     if any(isinstance(edit, ed.Replace) for edit in edits):
-        return None  # nothing says that this value was wrong
+        return None  # nothing states that this value was wrong
     untouched = len(failed) - len({edit.name for edit in edits} & failed.keys())
     small = len(edits) <= 2 and (untouched >= len(edits) or len(failed) <= 1)
     return edits if small and not any(_is_another_thing(e, reading) for e in edits) else None
@@ -95,7 +101,7 @@ def _is_about(edit: ed.Edit, fault: Fault) -> bool:
 
 
 def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
-    """Whether a value gave way to that of another wish."""
+    """Return whether a value gave way to that of another wish."""
     if isinstance(edit, ed.Add):
         return isinstance(edit.value, dict | list) and bool(edit.value)
     if not isinstance(edit, ed.Replace):
@@ -132,9 +138,9 @@ def infer_edits(
     reading: ErrorReading,
     value_sources: ed.ValueSources | None = None,
 ) -> list[ed.Edit] | None:
-    """The edits that a repair made; None when it is no repair but another call.
+    """Return the edits that a repair made; None when it is no repair but another call.
 
-    What changed beside the faults that the error names is the caller's own new intent and no part
+    What changed next to the faults that the error names is the caller's own new intent and no part
     of the repair. Where the error names nothing, only a small change counts as a repair. Values may
     come from `value_sources`, the faults of the reading when left out.
     """
@@ -165,7 +171,7 @@ class _Search:
     """Top-level parameters whose change is to be explained; None for all of them."""
 
     def of_objects(self, before: JsonObject, after: JsonObject, path: Path) -> Iterator[ed.Edit]:
-        """The edits that turn one object into the other; `path` leads to it."""
+        """Yield the edits that turn one object into the other; `path` leads to it."""
         while moved := next(_moved_levels(before, after), None):
             yield moved.under(path)
             before = moved.nested(before) if isinstance(moved, ed.Nest) else moved.flattened(before)
@@ -233,7 +239,7 @@ class _Search:
     def _explained(
         self, candidates: Iterable[_Candidate], before: JsonValue, after: JsonValue, path: Path
     ) -> ed.Edit | None:
-        """The first of the edits that makes the one value of the other."""
+        """Return the first of the edits that makes the one value of the other."""
         site = ed.Site(path, self.failed, self.value_sources)
         for edit in candidates:
             try:
@@ -246,7 +252,10 @@ class _Search:
         return None
 
     def _changes(self, before: JsonValue, after: JsonValue) -> Iterator[_Candidate]:
-        """What could explain a change of a value, the most general first; made for no place yet."""
+        """Yield what could explain a change of a value, the most general first.
+
+        Made for no place yet.
+        """
         if after is None:
             return
         plain = not isinstance(after, dict | list)

@@ -1,6 +1,6 @@
 """Edits that build a value at a place out of others of the call, and forms of containers and texts.
 
-What a repair does to a tree is said leaf by leaf: `take` puts the value of one place at another,
+What a repair does to a tree is stated leaf by leaf: `take` puts the value of one place at another,
 `fill` makes a text of several, `put` sets a constant. Their places and sources may hold `*`, which
 stands for the same element in both. They read the call as it was sent, so two values may change
 places.
@@ -138,7 +138,7 @@ class Fill(EditModel):
     parts: tuple[Annotated[str | Path, Field(union_mode="left_to_right")], ...]
 
     def filled(self, call: dict[str, JsonValue], bound: tuple[int, ...]) -> str:
-        """The text with the values of a call."""
+        """Return the text with the values of a call."""
         made = []
         for part in self.parts:
             if isinstance(part, str):
@@ -149,7 +149,7 @@ class Fill(EditModel):
 
 
 def bind(path: Path, bound: tuple[int, ...]) -> Path:
-    """The path with positions for its `*`, in order."""
+    """Return the path with positions for its `*`, in order."""
     left = list(bound)
     return tuple(left.pop(0) if step == "*" and left else step for step in path)
 

@@ -2,7 +2,7 @@
 
 Programming by example (FlashFill, Gulwani 2011; over trees) at the size of a call: for each place
 that is new, gone or changed, where its value may come from and through which forms. What of it was
-the repair, and which explanation holds, is told by other examples (`tool.repairs`).
+the repair, and which explanation holds, is shown by other examples (`tool.repairs`).
 """
 
 import re
@@ -130,7 +130,7 @@ _DATES = {
 
 
 def _of_containers(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
-    """What makes an object of a list of pairs, and the other way round."""
+    """Yield what makes an object of a list of pairs, and the other way round."""
     pair = before[0] if isinstance(before, list) and before else before
     if isinstance(pair, dict) and len(pair) == 2 and isinstance(after, dict):
         one, two = pair
@@ -146,7 +146,7 @@ def _of_containers(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
 
 
 def _between(text: str) -> list[str]:
-    """What stands between words of a text, each once."""
+    """Return what stands between words of a text, each once."""
     return list(
         dict.fromkeys((*_MARKS.findall(text[:MAX_TEXT]), *re.findall(r"[\W_]", text[:200])))
     )
@@ -154,7 +154,7 @@ def _between(text: str) -> list[str]:
 
 def _rewrites(before: str, after: str) -> Iterator[ed.Rewrite]:
     start, end = Prefix.similarity(before, after), Postfix.similarity(before, after)
-    # The ending that both have, whole words of it: what is before it was written anew.
+    # The ending that both have, whole words of it: what is before it was written again.
     end = end if end == len(after) else _word_start(before[::-1], end)
     if end:
         old, new = before[: len(before) - end], after[: len(after) - end]
@@ -248,7 +248,7 @@ class _Pair:
             yield ed.Put(name="", value=piece.value).at(piece.path)
 
     def _built(self, piece: Piece, but: Path | None = None) -> Iterator[ed.Edit]:
-        """What builds a value of others: the whole of it, or else part by part."""
+        """Yield what builds a value of others: the whole of it, or else part by part."""
         taken = list(self._taken(piece, but))
         yield from taken
         if isinstance(piece.value, str):
@@ -287,7 +287,7 @@ class _Pair:
                         )
 
     def _filled(self, piece: Piece) -> Iterator[ed.Edit]:
-        """What writes a text of several values of the call that are gone or changed."""
+        """Yield what writes a text of several values of the call that are gone or changed."""
         rest, parts = str(piece.value), list[str | Path]()
         free = [
             each
@@ -318,7 +318,7 @@ def _parts(piece: Piece) -> Iterator[Piece]:
 
 
 def _is_distinct(value: JsonValue) -> bool:
-    """Whether a value is not met twice in a call by chance."""
+    """Return whether a value is not met twice in a call by chance."""
     if isinstance(value, str):
         return len(value) >= _SHORTEST
     if is_number(value):
@@ -327,7 +327,7 @@ def _is_distinct(value: JsonValue) -> bool:
 
 
 def _of_any(path: Path, call: JsonObject) -> Path:
-    """The path with `*` for positions in lists that the call has."""
+    """Return the path with `*` for positions in lists that the call has."""
     return tuple(
         EVERY if isinstance(step, int) and isinstance(value_at(call, path[:at]), list) else step
         for at, step in enumerate(path)
@@ -355,5 +355,5 @@ def _lifted(edit: ed.Edit, failed: JsonObject) -> ed.Edit:
 
 
 def _at_any(path: Path, lifted: Path | str) -> list[str | int]:
-    """The positions of a path that `*` stands for."""
+    """Return the positions of a path that `*` stands for."""
     return [step for step, form in zip(path, lifted, strict=True) if form == EVERY != step]

@@ -17,7 +17,10 @@ _STYLES: dict[Style, str] = {
 
 
 def lesson_of(edits: Sequence[ed.Edit], share: str | None = None) -> str:
-    """The lesson of a repair, with the share of sessions that mended it so; values as JSON, cut."""
+    """Return the lesson of a repair, with the share of sessions that mended it so.
+
+    Values as JSON, cut.
+    """
     if share is None:
         return " ".join(dict.fromkeys(map(_sentence, edits)))
     said = (
@@ -76,7 +79,7 @@ def _sentence(edit: ed.Edit) -> str:
 
 
 def _said(edit: ed.Edit) -> dict[str, str]:
-    """What an edit's sentence says beside its place."""
+    """Return what an edit's sentence states next to its place."""
     match edit:
         case ed.Clamp():
             low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
@@ -116,7 +119,7 @@ def _said_of_move(edit: ed.Edit) -> dict[str, str]:
 
 
 def spoken(path: Path) -> str:
-    """A place in words, names in marks: "`date` of each of `flights`"."""
+    """Return a place in words, names in marks: "`date` of each of `flights`"."""
     words = f"`{path[0]}`"
     for step in path[1:]:
         if step == "*":
@@ -131,7 +134,7 @@ def spoken(path: Path) -> str:
 
 
 def shown(value: JsonValue) -> str:
-    """A value as JSON, cut."""
+    """Return a value as JSON, cut."""
     if isinstance(value, str):
         value = value[: _MAX_VALUE + 1]
     text = canonical_json(value)

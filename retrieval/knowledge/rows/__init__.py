@@ -1,1 +1,1 @@
-"""Rows: what the log and the knowledge store hold, and who said it."""
+"""Rows: what the log and the knowledge store hold, and who stated it."""

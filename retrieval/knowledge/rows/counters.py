@@ -30,7 +30,7 @@ BEFORE_SUCCESS: Final = "before.success"
 BEFORE_FAILURE: Final = "before.failure"
 """Calls that were repaired before they were made."""
 WITH_CONTEXT: Final = "context"
-"""Calls that said what the agent was trying to do."""
+"""Calls that stated what the agent was trying to do."""
 DURATION: Final = "ms."
 """Calls by the bucket of their duration: `ms.48`."""
 CATEGORY: Final = "category."
@@ -44,7 +44,7 @@ VERSION_FAILURE: Final = "version.failure."
 SHADOW: Final = "shadow."
 """Calls that were only watched, by what would have been done: `shadow.repair.failure` of one that
 would have been repaired before it was made and failed, `shadow.same.success` of one that is what
-would have been sent in the place of the failed one before."""
+would have been sent instead of the failed one before."""
 AGENT_REPAIRED: Final = "agent.repaired."
 """Of an agent's successes those that were a second attempt, followed a suggestion or were repaired
 before the call."""
@@ -54,13 +54,13 @@ SIGNATURE: Final = "signature."
 ANSWER: Final = "answer."
 """Answers of `/suggest` by what they were, such as `answer.asked`, `answer.action:switch_tool`."""
 ASKED, ABSTAINED, SURE = "asked", "abstained", "confident"
-"""What an answer is counted as, beside `abstained:<category>` and `action:<action>`."""
+"""What an answer is counted as, next to `abstained:<category>` and `action:<action>`."""
 UNMADE: Final = "unmade"
 """And that of a call which is only watched and would have been made again."""
 SURE_ABOVE: Final = 0.80
 """Confidence above which a suggestion is sure, as wherever harm is measured (`bench/quality`)."""
 OTHER: Final = "(other)"
-"""Agents, signatures and versions beyond those that are told apart."""
+"""Agents, signatures and versions beyond those that are shown apart."""
 MAX_AGENTS: Final = 200
 MAX_SIGNATURES: Final = 100
 MAX_VERSIONS: Final = 50
@@ -68,14 +68,17 @@ MAX_VERSIONS: Final = 50
 
 
 def bucket_of(duration_ms: float) -> int | None:
-    """The bucket of a duration in milliseconds; None for 0, which nobody measured."""
+    """Return the bucket of a duration in milliseconds; None for 0, which no one measured."""
     if duration_ms <= 0:
         return None
     return math.floor(math.log(min(max(duration_ms, _LEAST_MS), _MOST_MS)) / math.log(GROWTH))
 
 
 def quantile(buckets: Mapping[int, int], share: float) -> float | None:
-    """The duration in milliseconds that a share (0 to 1) of all does not exceed; None of none."""
+    """Return the duration in milliseconds that a share (0 to 1) of all does not exceed.
+
+    None of none.
+    """
     rank, seen = share * (sum(buckets.values()) - 1), 0
     for bucket in sorted(buckets):
         seen += buckets[bucket]

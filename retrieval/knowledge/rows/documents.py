@@ -31,7 +31,7 @@ _MOST_KEYS = 100
 
 @dataclass(slots=True)
 class Document:
-    """What is kept of a distinct document beside its vector."""
+    """What is kept of a distinct document next to its vector."""
 
     document_id: str
     kind: Kind
@@ -85,7 +85,10 @@ def document_id(
 
 
 def shape_of(parameters: JsonObject) -> str:
-    """The shape of parameters: names and types, sorted; small objects in them are entered once."""
+    """Return the shape of parameters: names and types, sorted.
+
+    Small objects in them are entered once.
+    """
     if len(parameters) > _MOST_KEYS:
         return "{*}"
     return ",".join(f"{name}:{_shape(value, 1)}" for name, value in sorted(parameters.items()))

@@ -33,10 +33,10 @@ MAX_METHODS = 32
 MAX_METHOD_SESSIONS = 2
 """Sessions remembered of a method: from two on its name is common knowledge."""
 MAX_BOOK_AXES = 2_000
-"""Distinct axes remembered of a workspace; of more, the least heavy make room."""
+"""Distinct axes remembered of a workspace; of more, the least heavy make package."""
 MAX_BOOK_PAIRS = 4_000
 MAX_WORDS = 300
-"""Characters kept of what a tool or a user said."""
+"""Characters kept of what a tool or a user stated."""
 MAX_REFERRED = 40_000
 """Characters of a tool's referrals. What a hostile tool says may be longer than there is room."""
 _SHED = 4
@@ -46,7 +46,7 @@ _MAX_PAIRED = 8
 _OVERFLOW = 2
 """A book may grow to twice its bound before it is pruned, so that pruning is rare."""
 OWN_FAILURES: frozenset[ErrorCategory] = frozenset({"execution", "contract_violation", "timeout"})
-"""Failures that only the tool's maker can mend; they speak for a repair."""
+"""Failures that only the tool's maker can repair; they speak for a repair."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Tally:
     at: datetime | None = None
 
     def add(self, at: datetime) -> None:
-        """Count an event, in place; a late arrival counts as its own time says."""
+        """Count an event, in place; a late arrival counts as its own time states."""
         if self.at is None or at >= self.at:
             self.weight = self.weight_at(at) + 1
             self.at = at
@@ -76,7 +76,7 @@ class Tally:
         return tally
 
     def weight_at(self, now: datetime) -> float:
-        """The weight now; events of a later time count whole."""
+        """Return the weight now; events of a later time count whole."""
         return 0.0 if self.at is None else self.weight * decay(now, self.at)
 
     def shown(self, now: datetime) -> Count:
@@ -85,7 +85,7 @@ class Tally:
 
 
 def decay(now: datetime, then: datetime) -> float:
-    """What an event of then still weighs now, in (0, 1]."""
+    """Return what an event of then still weighs now, in (0, 1]."""
     return float(0.5 ** (max(0.0, (now - then).total_seconds()) / _HALF_LIFE_S))
 
 
@@ -130,7 +130,7 @@ class Corrected(_Event):
     """The mark of its principal (`retrieval.knowledge.rows.principals.key_mark`)."""
 
     def order(self) -> tuple[datetime, str]:
-        """A call may be corrected several times."""
+        """Return a call that may be corrected several times."""
         return self.at, self.correction_id
 
 
@@ -142,7 +142,7 @@ class OwnFailure(_Event):
 
 
 class Marked(_Event):
-    """One failure that somebody marked, of a call that is not recorded or passed for a success."""
+    """One failure that someone marked, of a call that is not recorded or passed for a success."""
 
     severity: Severity
     message: str
@@ -161,7 +161,7 @@ class MethodTallies(BaseModel):
 
     @property
     def calls(self) -> int:
-        """All calls."""
+        """Return all calls."""
         return self.successes.count + self.failures.count
 
 
@@ -173,7 +173,7 @@ class KnownHealth(BaseModel):
     categories: dict[ErrorCategory, Tally] = Field(default_factory=dict)
     methods: dict[str, MethodTallies] = Field(default_factory=dict)
     method_parameter: str | None = None
-    """The parameter that says which method is called; None for a tool with one job."""
+    """The parameter that states which method is called; None for a tool with one job."""
     repair_attempts: Tally = Field(default_factory=Tally)
     repair_successes: Tally = Field(default_factory=Tally)
     referrals: list[Referred] = Field(default_factory=list)
@@ -188,7 +188,7 @@ class KnownHealth(BaseModel):
     used_at: datetime | None = None
     troubled_at: datetime | None = None
     users: list[str] = Field(default_factory=list)
-    """The marks of the first two principals that said something of it."""
+    """The marks of the first two principals that stated something of it."""
 
     def fair(self) -> "KnownHealth":
         """As all may go by it: a principal counts up to `MOST_OF_ONE`, and as far as all others."""
@@ -223,7 +223,7 @@ _SEVERAL = 2
 
 
 def remember_user(known: KnownHealth, principal: str) -> None:
-    """Remember who says something of a tool, in place."""
+    """Remember who states something of a tool, in place."""
     if len(known.users) < _SEVERAL and key_mark(principal) not in known.users:
         known.users.append(key_mark(principal))
 
@@ -261,7 +261,7 @@ def _insert(events: list[EventT], new: EventT, limit: int) -> None:
 
 
 def method_to_update(known: KnownHealth, method: str) -> MethodTallies:
-    """A method's tallies, made when they are new in the place of the least called."""
+    """Return a method's tallies, made when they are new instead of the least called."""
     tallies = known.methods.setdefault(method, MethodTallies())
     while len(known.methods) > MAX_METHODS:
         others = (each for each in known.methods if each != method)
@@ -296,7 +296,7 @@ _BETWEEN = "\x1f"
 
 
 def axes_of_pair(key: str) -> tuple[str, str]:
-    """The two axes of a key of `AxisBook.pairs`."""
+    """Return the two axes of a key of `AxisBook.pairs`."""
     one, _, other = key.partition(_BETWEEN)
     return one, other
 
@@ -327,7 +327,7 @@ def prune(book: AxisBook) -> None:
 
 
 def _lightest(tallies: Mapping[str, Tally], limit: int) -> list[str]:
-    """What goes so that only the heaviest stay, of equal weight the first by name."""
+    """Return what goes so that only the heaviest stay, of equal weight the first by name."""
     if len(tallies) <= limit:
         return []
     now = max(each.at for each in tallies.values() if each.at)

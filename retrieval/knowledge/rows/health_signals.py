@@ -1,4 +1,4 @@
-"""What one call says of a tool's health: its method, a weak success. Pure.
+"""What one call states of a tool's health: its method, a weak success. Pure.
 
 A weak success is an answer that is empty, that holds an error, or that the tool itself calls weak;
 it stays a success.
@@ -17,7 +17,7 @@ from retrieval.knowledge.rows.results import error_within, is_empty, payload_of
 from retrieval.knowledge.values.parameters import view_of_schema
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
-"""Names of a parameter that says which method is called; the first that fits counts."""
+"""Names of a parameter that states which method is called; the first that fits counts."""
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 """What a method's name looks like; a whole command line is none, nor is a sentence."""
 _MAX_ENUM = 200
@@ -33,7 +33,7 @@ _MAX_NAME = 60
 
 
 def method_of(parameters: JsonObject) -> tuple[str, str] | None:
-    """The parameter that says which method is called, and the method; None without one."""
+    """Return the parameter that states which method is called, and the method; None without one."""
     if parameters.keys().isdisjoint(METHOD_PARAMETERS):  # as most are
         return None
     for name in METHOD_PARAMETERS:
@@ -68,7 +68,7 @@ def common_methods(known: KnownHealth, stated: frozenset[str]) -> dict[str, Meth
 
 
 def weakness_of(execution: Execution) -> str | None:
-    """Why a success is weak, in words; None for a failure, if it is not, or cannot be told."""
+    """Why a success is weak, in words; None for a failure, if it is not, or cannot be shown."""
     if execution.outcome != "success":
         return None
     result = execution.result

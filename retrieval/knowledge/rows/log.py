@@ -19,12 +19,12 @@ from retrieval.knowledge.session.session_calls import SessionCall, extract, sess
 
 
 async def executions(log: EventLog, workspace: str, ids: Sequence[str]) -> list[StoredExecution]:
-    """Those of the executions that exist, in the order of the ids; without input schemas."""
+    """Return those of the executions that exist, in the order of the ids; without input schemas."""
     return [execution_of(each) for each in await log.find(workspace, "execution", ids)]
 
 
 async def marks(log: EventLog, tool: ToolKey, limit: int) -> list[FailureRecord]:
-    """The latest marked failures of one tool, newest first."""
+    """Return the latest marked failures of one tool, newest first."""
     found = await log.latest(tool.workspace, "mark", limit, tool=tool)
     return [replace(decoded(FailureRecord, e.data), principal=e.principal) for e in found]
 
@@ -32,14 +32,14 @@ async def marks(log: EventLog, tool: ToolKey, limit: int) -> list[FailureRecord]
 async def promotion_history(
     log: EventLog, workspace: str, namespace: str, limit: int
 ) -> list[PromotionEvent]:
-    """The latest changes of a namespace's promotion, newest first."""
+    """Return the latest changes of a namespace's promotion, newest first."""
     about = ToolKey(workspace, None, namespace)
     found = await log.latest(workspace, "promotion", limit, tool=about)
     return [decoded(PromotionEvent, each.data) for each in found]
 
 
 async def suggestion(log: EventLog, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
-    """A suggestion that was answered earlier."""
+    """Return a suggestion that was answered earlier."""
     found = await log.find(workspace, "suggestion", [suggestion_id])
     return decoded(IssuedSuggestion, found[0].data) if found else None
 
@@ -57,7 +57,7 @@ class StoreCounts:
 
 
 async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
-    """How much there is; cheap enough for a health page."""
+    """Return how much there is; cheap enough for a health page."""
     # The cursors first: the log only grows, so none of them is beyond what is read after it.
     cursors, heads = await store.knowledge.cursors(), await store.events.heads()
     asked = [each for each in heads if workspace in (None, each)]
@@ -89,7 +89,7 @@ async def lag_s(store: Store, workspace: str) -> float:
 
 
 async def execution(log: EventLog, workspace: str, execution_id: str) -> Execution | None:
-    """An execution with its input schema put back; None when there is none."""
+    """Return an execution with its input schema put back; None when there is none."""
     found = await log.find(workspace, "execution", [execution_id])
     if not found:
         return None
@@ -101,7 +101,7 @@ async def execution(log: EventLog, workspace: str, execution_id: str) -> Executi
 
 
 async def repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure]:
-    """The latest repairs of one tool, by agents and by suggestions, newest first."""
+    """Return the latest repairs of one tool, by agents and by suggestions, newest first."""
     rows = await store.knowledge.scan(tool.workspace, REPAIR.name, limit, by="rank", tool=tool)
     return [REPAIR.decode(row) for row in rows]
 
@@ -111,7 +111,7 @@ _MAX_WHOLE = 300_000
 
 
 def session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
-    """The successes of a session, each with its plain values by place, the latest last.
+    """Return the successes of a session, each with its plain values by place, the latest last.
 
     Results are kept as a whole for the latest calls, as far as they are small enough together.
     """

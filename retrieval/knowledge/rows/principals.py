@@ -1,4 +1,4 @@
-"""Who says so: whose the marks of agents and sessions are, and what one principal can weigh.
+"""Who states so: whose the marks of agents and sessions are, and what one principal can weigh.
 
 A principal is a key, however many agents and sessions it names (4-rules.md, Trust). A mark of an
 agent or a session that came with a key begins with the mark of that key and a point; without keys
@@ -18,23 +18,23 @@ from mongo.records import OWNER
 MOST_OF_ONE = 4
 """Repairs, successes or sessions of one principal that count, where several say something."""
 SURE = 0.80
-"""Above it a suggestion may be followed (4-rules.md): what one stranger taught never is."""
+"""Above it a suggestion may be followed (4-rules.md): what one other caller taught never is."""
 T = TypeVar("T")
 
 
 def key_mark(principal: str) -> str:
-    """The short mark of a principal; empty for the owner."""
+    """Return the short mark of a principal; empty for the owner."""
     return "" if principal == OWNER else sha256(principal.encode()).hexdigest()[:8]
 
 
 def marked(text: str, digest: Callable[[str], str]) -> str:
-    """The mark of an agent or session, of a text that `mongo.contents.named` has made."""
+    """Return the mark of an agent or session, of a text that `mongo.contents.named` has made."""
     principal, found, name = text.partition(BETWEEN)
     return f"{key_mark(principal)}.{digest(name)}" if found else digest(text)
 
 
 def agent_mark(agent: str) -> str:
-    """A short mark of an agent's name, empty where it has none."""
+    """Return a short mark of an agent's name, empty where it has none."""
     return marked(agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else "")
 
 
@@ -44,14 +44,17 @@ def principal_of(mark: str) -> str:
 
 
 def principals_of(marks: Collection[str]) -> int:
-    """How many principals some marks are of."""
+    """Return how many principals some marks are of."""
     if len(marks) == 1 or (marks and "." not in "".join(marks)):
         return 1
     return len(set(map(principal_of, marks)))
 
 
 def others(marks: Iterable[str], asker: str) -> int:
-    """How many others some marks are to one who asks; all of another principal count as one."""
+    """Return how many others some marks are to one that asks.
+
+    All of another principal count as one.
+    """
     own = principal_of(asker)
     told = (
         (whose, mark if whose == own else "") for mark in marks for whose in [principal_of(mark)]
@@ -60,7 +63,7 @@ def others(marks: Iterable[str], asker: str) -> int:
 
 
 def loudest(marks: Collection[str]) -> str:
-    """The principal with the most marks: of a full table, one of its marks makes room."""
+    """Return the principal with the most marks: of a full table, one of its marks makes package."""
     counts = Counter(map(principal_of, marks))
     return max(counts, key=lambda each: (counts[each], each))
 
@@ -79,16 +82,18 @@ and never to switch off what works for them."""
 
 
 def is_one_stranger(against: Iterable[str], for_it: Iterable[str]) -> bool:
-    """Whether one principal alone speaks against what two others or more saw work."""
+    """Return whether one principal alone speaks against what two others or more saw work."""
     whose = set(against)
     return len(whose) == 1 and len(set(for_it) - whose) > 1
 
 
 def capped_against(against: Collection[str], for_it: Collection[str]) -> int:
-    """How many marks count against what others say: `capped`, and of one stranger a single one.
+    """Return how many marks count against what others say.
+
+    `capped`, and of one other caller a single one.
 
     A stranger is one principal against two others or more: however often it repeats its word, it
-    takes from nobody what worked.
+    takes from no one what worked.
     """
     if is_one_stranger(map(principal_of, against), map(principal_of, for_it)):
         return 1
@@ -98,10 +103,12 @@ def capped_against(against: Collection[str], for_it: Collection[str]) -> int:
 def fairly_heard(
     said: Sequence[T], whose: Callable[[T], str], own: str | None = None, *, least: int = 0
 ) -> list[T]:
-    """What the one who asks hears: all of its own, of each other at most as much as of all but it.
+    """Return what the one that asks hears.
+
+    All of its own, of each other at most as much as of all but it.
 
     So nobody hears what one stranger alone says, beyond the `least`. The order stays; of each the
-    last ones are heard. `own` is the mark of the asker's principal; None for everybody's ears.
+    last ones are received. `own` is the mark of the asker's principal; None for everyone's ears.
     """
     counts = Counter(map(whose, said))
     if counts.keys() <= {own}:
@@ -118,7 +125,7 @@ def fairly_heard(
 
 
 def remember_mark(marks: list[str], mark: str, limit: int) -> None:
-    """Add a mark to a bounded list: the oldest of the principal with the most makes room."""
+    """Add a mark to a bounded list: the oldest of the principal with the most makes package."""
     if mark not in marks:
         marks.append(mark)
         drop_loudest(marks, limit, str)
@@ -153,7 +160,7 @@ class FairWeights:
 
     At most `MAX_WEIGHT_OF_AGENT` calls of each agent count in full, and of all agents beyond the
     sample together. So a flood of one agent moves no share by more than any other agent's word
-    does. Where one agent made all calls, each weighs 1: there is nobody to be outshouted.
+    does. Where one agent made all calls, each weighs 1: there is no one to be outshouted.
     """
 
     of_agent: Mapping[str, float]
@@ -161,7 +168,7 @@ class FairWeights:
 
     @classmethod
     def among(cls, calls: int, agents: Mapping[str, int]) -> Self:
-        """The fair in so many calls, with the sample of who made them."""
+        """Return the fair in so many calls, with the sample of who made them."""
         others = calls - sum(agents.values())
         if len(agents) + (others > 0) <= 1:
             return cls({}, 1.0)
@@ -173,7 +180,10 @@ class FairWeights:
         return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
 
     def weight(self, calls: int, agents: Mapping[str, int]) -> float:
-        """The weight of some of these calls, with the sample of who made those; at most `calls`."""
+        """Return the weight of some of these calls, with the sample of who made those.
+
+        At most `calls`.
+        """
         weight, others = 0.0, calls
         for agent, made in agents.items():
             if (voice := self.of_agent.get(agent)) is not None:

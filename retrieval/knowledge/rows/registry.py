@@ -77,7 +77,7 @@ class Registry:
         self._shown: dict[int, tuple[Tool, Tool]] = {}
 
     def shown(self, tool: Tool, redactor: Redactor) -> Tool:
-        """A tool of this registry without secrets, looked through once."""
+        """Return a tool of this registry without secrets, looked through once."""
         if id(tool) not in self._shown:
             masked = redactor.tool(tool)
             self._shown[id(tool)] = tool, tool if masked == tool else masked
@@ -85,7 +85,7 @@ class Registry:
 
     @cached_property
     def by_document(self) -> Mapping[str, StoredTool]:
-        """The tools by the id of their document in the vector index."""
+        """Tools by the id of their document in the vector index."""
         return {tool_document_id(each.tool_key, id_): each for id_, each in self.by_id.items()}
 
     def in_namespace(self, namespace: str) -> Sequence[StoredTool]:
@@ -105,7 +105,7 @@ class Registry:
                     yield child
 
     def ancestors(self, tool_id: str | None) -> Iterator[str]:
-        """The id and what it evolved from, nearest first; each once, also in a circle."""
+        """Yield the id and what it evolved from, nearest first; each once, also in a circle."""
         seen: set[str] = set()
         while tool_id is not None and tool_id not in seen:
             seen.add(tool_id)
@@ -114,10 +114,10 @@ class Registry:
             tool_id = stored.tool.evolved_from if stored else None
 
     def namespaces(self) -> list[Namespace]:
-        """All namespaces that tools name, and all that are promoted, by name.
+        """Return all namespaces that tools name, and all that are promoted, by name.
 
         A tool that names a namespace serves that one; its id is a namespace too (seed 002: the tool
-        id is the capability), which is listed when it names none, or when somebody else serves it.
+        id is the capability), which is listed when it names none, or when someone else serves it.
         """
         return [
             Namespace(
@@ -132,7 +132,7 @@ class Registry:
         ]
 
     def nearest_names(self, name: str) -> list[str]:
-        """Namespaces that somebody may have meant by a name that is none, nearest first."""
+        """Namespaces that someone may have meant by a name that is none, nearest first."""
         return nearest(name, self._by_namespace)
 
     @cached_property
@@ -156,11 +156,14 @@ class Registry:
         return frozenset(each for each in keys if often[each.tool_name] > 1)
 
     def named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
-        """The tool that executions name so: the principal's own, else of who named it first."""
+        """Return the tool that executions name so.
+
+        The principal's own, else of who named it first.
+        """
         return self._by_name.get((tool, principal)) or self._by_name.get((tool, None))
 
     def tool_name(self, tool: ToolKey) -> ToolName:
-        """The names of a tool: those of its calls, and its id where it is registered."""
+        """Return the names of a tool: those of its calls, and its id where it is registered."""
         stored = self.named(tool)
         return named(tool, stored.tool.tool_id if stored else None)
 
@@ -183,7 +186,10 @@ class Registry:
 
 @lru_cache(65_536)
 def tool_document_id(tool: ToolKey, tool_id: str) -> str:
-    """The id of a registered tool's document; under another name the tool has another one."""
+    """Return the id of a registered tool's document.
+
+    Under another name the tool has another one.
+    """
     return document_id(tool.workspace, "tool", tool.server_name, tool.tool_name, tool_id)
 
 
@@ -203,16 +209,18 @@ class ToolCandidate:
 
     @property
     def key(self) -> ToolKey:
-        """The tool as executions name it."""
+        """Tool as executions name it."""
         return ToolKey(self.workspace, self.tool.server_name, self.tool.name)
 
     def counts(self, version: str) -> bool:
-        """Whether trials of a version are its own; `1.2` and `1.2.0` are one version."""
+        """Return whether trials of a version are its own; `1.2` and `1.2.0` are one version."""
         return version in self.versions or any(same_version(own, version) for own in self.versions)
 
 
 def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
-    """All tools of a namespace: its promoted version, its originals, then the others, each once.
+    """Return all tools of a namespace.
+
+    Its promoted version, its originals, then the others, each once.
 
     Empty for a namespace that no tool serves. The original is the tool whose id is the namespace;
     where there is none, each tool that evolved from no other registered one.
@@ -223,7 +231,7 @@ def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
     candidates += [
         plain_candidate(registry, each, "original")
         for each in _originals(registry, namespace)
-        # The promoted version may be what is registered: the tool was put anew since then.
+        # The promoted version may be what is registered: the tool was put again since then.
         if evolved is None
         or each.tool.tool_id != evolved.tool.tool_id
         or not same_version(each.tool.version or NO_VERSION, evolved.tool.version or NO_VERSION)
@@ -238,7 +246,10 @@ def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
 
 
 def offered(registry: Registry, stored: StoredTool) -> ToolCandidate:
-    """A tool that was found by search, as it is offered: its promoted version where it has one."""
+    """Return a tool that was found by search, as it is offered.
+
+    Its promoted version where it has one.
+    """
     for namespace in filter(None, (stored.tool.tool_id, stored.tool.namespace)):
         promoted = _promoted_in(registry, namespace)
         if promoted is None:
@@ -250,12 +261,14 @@ def offered(registry: Registry, stored: StoredTool) -> ToolCandidate:
 
 
 def plain_candidate(registry: Registry, stored: StoredTool, source: ToolSource) -> ToolCandidate:
-    """A tool as it is registered, as a candidate."""
+    """Return a tool as it is registered, as a candidate."""
     return ToolCandidate(stored.workspace, stored.tool, source, _versions(registry, stored))
 
 
 def original_of(registry: Registry, namespace: str) -> StoredTool | None:
-    """The tool that a promotion in the namespace stands in for; None where no tool serves it.
+    """Return the tool that a promotion in the namespace stands in for.
+
+    None where no tool serves it.
 
     Of several originals it is the one of the version that the promotion names, else the first.
     """
@@ -279,7 +292,7 @@ def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> li
 
 
 def _originals(registry: Registry, namespace: str) -> Sequence[StoredTool]:
-    """The originals of a namespace, by id; of tools that evolved in a circle all are."""
+    """Return the originals of a namespace, by id; of tools that evolved in a circle all are."""
     if (named := registry.by_id.get(namespace)) is not None:
         return [named]
     members = registry.in_namespace(namespace)
@@ -293,7 +306,10 @@ def _originals(registry: Registry, namespace: str) -> Sequence[StoredTool]:
 
 
 def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, ToolCandidate] | None:
-    """The original and the version in its place; None where none is, or there is none to run."""
+    """Return the original and the version in its place.
+
+    None where none is, or there is none to run.
+    """
     stored = registry.promotions.get(namespace)
     if stored is None:
         return None
@@ -335,17 +351,20 @@ def _versions(registry: Registry, stored: StoredTool) -> tuple[str, ...]:
 
 
 def recorded_name(tool: ToolKey) -> str:
-    """The name of a tool that is not registered."""
+    """Return the name of a tool that is not registered."""
     return tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
 
 
 def named(tool: ToolKey, tool_id: str | None) -> ToolName:
-    """The names of a tool, for an answer."""
+    """Return the names of a tool, for an answer."""
     return ToolName(tool_id=tool_id, server_name=tool.server_name, tool_name=tool.tool_name)
 
 
 def possible_tools(workspace: str, name: str) -> Iterator[ToolKey]:
-    """The tools that a name could mean as it stands: both parts may hold slashes themselves."""
+    """Yield the tools that a name could mean as it stands.
+
+    Both parts may hold slashes themselves.
+    """
     yield ToolKey(workspace, None, name)
     for place, char in enumerate(name):
         if char == "/" and 0 < place < len(name) - 1:
@@ -358,7 +377,7 @@ def meant(name: str, recorded: Iterable[ToolKey]) -> list[ToolKey]:
 
 
 def nearest_names(name: str, tool_ids: Iterable[str], recorded: Iterable[ToolKey]) -> list[str]:
-    """Names that somebody may have meant by one that is none, nearest first."""
+    """Return names that someone may have meant by one that is none, nearest first."""
     return nearest(name, {*tool_ids, *map(recorded_name, recorded)})
 
 

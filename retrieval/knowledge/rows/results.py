@@ -1,6 +1,6 @@
-"""Answers: what the result of a success says of itself, an error inside it or that it is empty.
+"""Answers: what the result of a success states of itself, an error inside it or that it is empty.
 
-A success stays a success, whatever its result says: this counts for loops and for the health of a
+A success stays a success, whatever its result states: this counts for loops and for the health of a
 tool alone. A record that has a status of its own (a build that failed) is data, and no error.
 """
 
@@ -28,7 +28,7 @@ _WORKED = ("success", "ok", "succeeded")
 _FAILED = ("is_error", "iserror")
 _WORDS = ("message", "msg", "detail", "details", "description", "title", "reason", "error")
 _EMPTY_JSON = frozenset({"[]", "{}", '""'})
-"""What a tool that answers in text says for an empty answer."""
+"""What a tool that answers in text states for an empty answer."""
 _MAYBE = re.compile(r"error|exception|fault|status|code|success|succeeded|ok", re.IGNORECASE)
 """One of these stands in each text that is read."""
 _MAX_DEPTH = 4

@@ -23,11 +23,11 @@ from retrieval.knowledge.rows.principals import (
 MAX_TRIALS = 64
 """Trials remembered: at the rate at which quality heals, what came before weighs below 0.002."""
 MAX_REFERRALS = 16
-"""Referrals remembered beside them: they heal nothing, so they must not push failures out. Thrice
+"""Referrals remembered next to them: they heal nothing, so they must not push failures out. Thrice
 the failures that can count in a scenario; a quarter of the other trials where that is more."""
 TrialKind = Literal["success", "weak", "referral", "failure", "low", "medium", "high"]
 """A success, one that is empty or calls itself weak, a call that the tool refused as not its job
-(`wrong_tool_boundary`), a failure that nobody marked, or a marked one by its severity.
+(`wrong_tool_boundary`), a failure that no one marked, or a marked one by its severity.
 
 A referral is an honest tool's word: it speaks against the tool in scenarios like that one, where it
 counts as a failure, and nowhere else."""
@@ -38,7 +38,7 @@ _VALUES: dict[TrialKind, float] = {"success": 1.0, "weak": 0.5}
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
 MAX_SCENARIOS = 64
-"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room. On the
+"""Distinct scenarios of a tool that are embedded; of more, the least recent makes package. On the
 worlds that `bench/quality/regret_world.py` was developed on, 32 cost a fifth more regret, and 128
 save a twentieth.
 
@@ -58,23 +58,26 @@ class Trial(NamedTuple):
     key: str
     kind: TrialKind
     by: str = ""
-    """The mark of the principal that says so (`retrieval.knowledge.rows.principals.key_mark`)."""
+    """The mark of the principal that states so (`retrieval.knowledge.rows.principals.key_mark`)."""
     bare: bool = False
-    """Whether nobody said in which scenario it was."""
+    """Whether no one stated in which scenario it was."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the call succeeded, strongly or weakly."""
+        """Return whether the call succeeded, strongly or weakly."""
         return self.kind in {"success", "weak"}
 
     @property
     def value(self) -> float:
-        """How much of a success it was: a weak one is half, for an empty answer is often right."""
+        """Return how much of a success it was.
+
+        A weak one is half, for an empty answer is often right.
+        """
         return _VALUES.get(self.kind, 0.0)
 
     @property
     def severity(self) -> Severity | None:
-        """How bad it was, as marked; None when nobody did."""
+        """Return how bad it was, as marked; None when no one did."""
         kind = self.kind
         # Mypy narrows by `==` only.
         if kind == "low" or kind == "medium" or kind == "high":  # noqa: PLR1714
@@ -135,13 +138,13 @@ class ToolTrials:
     """Tags given by marks, each behind the mark of its principal, with their latest use."""
 
     def tags(self, own: str | None = None) -> list[str]:
-        """The negative tags: of the asker's principal, or of two; all without an asker."""
+        """Return the negative tags: of the asker's principal, or of two; all without an asker."""
         said = (each.rpartition(BETWEEN) for each in self.negative_tags)
         by_tag = gathered((tag, by) for by, _, tag in said)
         return [tag for tag, by in by_tag.items() if own is None or own in by or len(by) > 1]
 
     def version_to_update(self, version: str | None) -> VersionStatistics:
-        """A version's statistics, made when they are new in the place of the least recent."""
+        """Return a version's statistics, made when they are new instead of the least recent."""
         key = version or NO_VERSION
         known = self.versions.setdefault(key, VersionStatistics())
         while len(self.versions) > MAX_VERSIONS:
@@ -161,9 +164,9 @@ _KEY_OF, _KIND_OF, _BY_OF = map(itemgetter, (1, 2, 3))
 def trial_of(
     at: datetime, call_id: str, kind: TrialKind, principal: str = OWNER, *, bare: bool = False
 ) -> Trial:
-    """A trial of the call of an id: an execution's, or a mark's that names no execution.
+    """Return a trial of the call of an id: an execution's, or a mark's that names no execution.
 
-    What one principal says of a call takes the place of nothing that another one says of it.
+    What one principal states of a call takes the place of nothing that another one states of it.
     """
     by = key_mark(principal)
     key = hashlib.sha256(f"{by}{call_id}".encode()).hexdigest()[:12]
@@ -173,7 +176,7 @@ def trial_of(
 def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
     """Trials as the asker's principal `own` hears them, good and bad ones each; None hears all.
 
-    Where one other principal alone complains of what works for two or more, it is heard as often
+    Where one other principal alone complains of what works for two or more, it is received as often
     as the tool worked for it.
     """
     if own is None or all(each.by == own for each in trials):
@@ -197,12 +200,15 @@ def moment_of(trial: Trial) -> datetime:
 
 
 def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
-    """The latest trials of all sets, oldest first: `limit` of them, and referrals beside them."""
+    """Return the latest trials of all sets, oldest first.
+
+    `limit` of them, and referrals next to them.
+    """
     return _latest(sorted(gravest(trial for each in sets for trial in each).values()), limit)
 
 
 def gravest(trials: Iterable[Trial]) -> dict[str, Trial]:
-    """By its key, what holds of each call: a mark says more than the failure that it is about."""
+    """By its key, what holds of each call: a mark states more than the failure that it is about."""
     by_key: dict[str, Trial] = {}
     for trial in trials:
         known = by_key.setdefault(trial.key, trial)
@@ -212,7 +218,7 @@ def gravest(trials: Iterable[Trial]) -> dict[str, Trial]:
 
 
 def trial_of_call(trials: Sequence[Trial], key: str) -> Trial | None:
-    """What is remembered of the call of that key."""
+    """Return what is remembered of the call of that key."""
     if key not in map(_KEY_OF, trials):
         return None
     return next(trial for trial in trials if trial.key == key)
@@ -236,7 +242,7 @@ def _latest(trials: list[Trial], limit: int) -> list[Trial]:
 
 
 def _fitting(trials: list[Trial], limit: int) -> list[Trial]:
-    """The latest; of several principals the one with the most makes room."""
+    """Return the latest; of several principals the one with the most makes package."""
     if len(trials) > limit and len(set(map(_BY_OF, trials))) > 1:
         drop_loudest(trials, limit, lambda each: f"{each.by}.")
     return trials[-limit:]

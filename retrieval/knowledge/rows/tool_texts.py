@@ -20,7 +20,7 @@ _MAX_VALUES = 10
 
 
 def tool_text(tool: Tool) -> str:
-    """The text to embed: at most 1,000 characters, what says most about the tool first."""
+    """Return the text to embed: at most 1,000 characters, what states most about the tool first."""
     sentences = [f"{name_words(tool.name)}: {tool.description.strip()[:_MAX_DESCRIPTION]}"]
     about = [name_words(each) for each in (tool.namespace or "", *tool.tags)]
     if named := ", ".join(dict.fromkeys(each for each in about if each)):
@@ -32,7 +32,10 @@ def tool_text(tool: Tool) -> str:
 
 
 def tool_terms(tool: Tool) -> str:
-    """A tool's terms for BM25: what is embedded, and its schema to the depth of three objects."""
+    """Return a tool's terms for BM25.
+
+    What is embedded, and its schema to the depth of three objects.
+    """
     parts = [tool.name, tool.namespace or "", *tool.tags, tool.description]
     for name, property_ in islice(_properties(tool.input_schema, _MAX_DEPTH), _MAX_PARAMETERS):
         values = property_.get("enum")
@@ -43,7 +46,10 @@ def tool_terms(tool: Tool) -> str:
 
 
 def _properties(schema: JsonValue, depth: int) -> Iterator[tuple[str, JsonObject]]:
-    """The properties of a schema, and of objects and arrays in it; what is no object is skipped."""
+    """Yield the properties of a schema, and of objects and arrays in it.
+
+    What is no object is skipped.
+    """
     if not isinstance(schema, dict) or depth == 0:
         return
     properties = schema.get("properties")

@@ -97,7 +97,7 @@ class _OfTool:
     position: int = 0
     """Of the latest event that was read."""
     calls: dict[tuple[Outcome, str, str, bytes], RecentCall] = field(default_factory=dict)
-    """By outcome, principal, agent and what it says, the latest last."""
+    """By outcome, principal, agent and what it states, the latest last."""
 
 
 class RecentCalls:

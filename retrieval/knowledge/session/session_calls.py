@@ -62,7 +62,7 @@ class SessionCall:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The words of the result's texts, each once; a path and a name are words."""
+        """Words of the result's texts, each once; a path and a name are words."""
         found: dict[str, None] = {}
         left = _MAX_READ
         for _, value in leaves_like({"": self.result}, ()):
@@ -73,7 +73,7 @@ class SessionCall:
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
-        """The objects of the result that have plain values."""
+        """Objects of the result that have plain values."""
         kind, result = nouns_of(self.tool_name), self.result
         if isinstance(result, str) and _ONE_WORD.fullmatch(result):
             result = {"name": result.strip()}
@@ -82,7 +82,10 @@ class SessionCall:
 
 
 def extract(result: JsonValue) -> JsonObject:
-    """The plain values of a result by place, bounded; of a text those of its JSON, or its words."""
+    """Return the plain values of a result by place, bounded.
+
+    Of a text those of its JSON, or its words.
+    """
     found: dict[str, list[JsonValue]] = {}
     for place, value in islice(_values(result, 0), _MAX_LEAVES):
         known = found.setdefault(place, [])
@@ -127,7 +130,7 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
 def session_call(
     tool_name: str, parameters: JsonObject, extracted: JsonValue, result: JsonValue = None
 ) -> SessionCall:
-    """An earlier call, of its arguments and the extract of its result."""
+    """Return an earlier call, of its arguments and the extract of its result."""
     values: dict[str, list[JsonValue]] = gathered(
         (ARGUMENT + place_of(path), value)
         for path, value in leaves_like(parameters, ())

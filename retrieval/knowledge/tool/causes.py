@@ -1,8 +1,8 @@
 """Causes of failures: what repairs of a failure changed, and which failures have one cause.
 
 Two wordings have one cause where the same places are at fault, or where the same change repaired
-them: a server that was rewritten says the same in another validator's words, and "Bad request"
-says nothing at all. Only forms of values are compared, never the values.
+them: a server that was rewritten states the same in another validator's words, and "Bad request"
+states nothing at all. Only forms of values are compared, never the values.
 """
 
 import re
@@ -37,7 +37,7 @@ class PlaceChange(NamedTuple):
 
     @property
     def is_structural(self) -> bool:
-        """Whether the place or its type changed, not only the value."""
+        """Return whether the place or its type changed, not only the value."""
         return self.before != self.after
 
 
@@ -98,7 +98,7 @@ def _form_of(value: JsonValue) -> str:
 
 
 class Cause(NamedTuple):
-    """What tells the cause of a failure: category, places at fault, and what repaired it."""
+    """What shows the cause of a failure: category, places at fault, and what repaired it."""
 
     category: ErrorCategory
     places: Mapping[str, FaultKind]
@@ -106,7 +106,7 @@ class Cause(NamedTuple):
 
     @property
     def is_told(self) -> bool:
-        """Whether anything but the words tells it."""
+        """Return whether anything but the words shows it."""
         return bool(self.places or self.changes) or self.category in _ALWAYS_ONE
 
 

@@ -1,6 +1,6 @@
 """How a tool's contract has changed: its schema before and now, and what the calls until now say.
 
-Pure. What is found is kept with the registered tool, and said where its calls fail.
+Pure. What is found is kept with the registered tool, and stated where its calls fail.
 """
 
 from collections.abc import Iterator, Sequence
@@ -74,7 +74,10 @@ def _listed(values: Sequence[JsonValue]) -> str:
 def drift_text(
     changes: Sequence[ContractChange], now: datetime, about: frozenset[str] | None = None
 ) -> str | None:
-    """The changes of late in one sentence; None without any. With `about`, of these parameters."""
+    """Return the changes of late in one sentence.
+
+    None without any. With `about`, of these parameters.
+    """
     told = [
         each
         for each in changes

@@ -23,7 +23,7 @@ MAX_CALLS = 30
 _MAX_PLACES = 40
 _MAX_SOURCES = 6
 _MOST = 40
-"""Counts beyond which both halve, so that what changes is learned anew."""
+"""Counts beyond which both halve, so that what changes is learned again."""
 _KEY = re.compile(r"[.\[\]]+(?=\w)")
 _SAYS_NO_KIND = WORDS["of_ids"] | WORDS["of_names"]
 _SAYS_NOTHING = WORDS["of_envelopes_of_results"]

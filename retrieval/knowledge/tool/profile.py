@@ -48,7 +48,7 @@ def token(text: str, digits: int = 8) -> str:
 
 @lru_cache(4_096)
 def agent_token(agent: str) -> str:
-    """The token of an agent, which begins with its principal's (`rows.principals`)."""
+    """Return the token of an agent, which begins with its principal's (`rows.principals`)."""
     return marked(agent, lambda name: token(name, AGENT_DIGITS))
 
 
@@ -57,7 +57,10 @@ def _milliseconds(moment: datetime | None) -> int:
 
 
 def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
-    """Whether a key is among the smallest; the principal with the most keys makes room."""
+    """Return whether a key is among the smallest.
+
+    The principal with the most keys makes package.
+    """
     if key in sample or len(sample) < limit:
         return True
     marks = [*sample, key]
@@ -215,14 +218,14 @@ class ParameterProfile(Shape):
         ]
 
     def weight(self) -> float:
-        """The weight of all successes: see `FairWeights`. Shares are parts of it."""
+        """Return the weight of all successes: see `FairWeights`. Shares are parts of it."""
         return FairWeights.among(self.successes, self.agents).weight(self.successes, self.agents)
 
     def boundary(self) -> Boundary | None:
-        """The smallest and largest numbers that worked, and the nearest refused beyond them.
+        """Return the smallest and largest numbers that worked, and the nearest refused beyond them.
 
         Where several agents had success with the tool, two must have come as far: what one alone
-        says to have sent with success sets no bound for the others.
+        states to have sent with success sets no bound for the others.
         """
         if self.minimum is None or self.maximum is None:
             return None
@@ -271,7 +274,7 @@ _NOT_THE_VALUE = frozenset({"missing", "unexpected"})
 def _blamed_values(
     parameters: JsonObject, faults: Sequence[Fault]
 ) -> dict[str, tuple[Fault, JsonValue]]:
-    """The places whose values an error is about, with the fault and the value there.
+    """Return the places whose values an error is about, with the fault and the value there.
 
     A parameter that is missing or has no business there says nothing of a value. The only parameter
     of a call is meant also where the error names none.
@@ -298,13 +301,13 @@ MAX_ALL_VALUES = 300
 keeps a profile under 256 KiB of JSON, whatever is sent (tests/retrieval/test_profile_size.py)."""
 _LEAST_VALUES = 2
 MAX_NAME_BYTES = 100
-"""Of a place as JSON in UTF-8. A longer one is no parameter that anybody named."""
+"""Of a place as JSON in UTF-8. A longer one is no parameter that anyone named."""
 MAX_FAILED_CALLS = 200
 MAX_SUCCEEDED_CALLS = 50
 _HASH = 16
 _REQUIRED_SHARE = 0.98
 """Present in such a share of the successes, by their weight (see `FairWeights`), a
-parameter is taken as required when no schema says so."""
+parameter is taken as required when no schema states so."""
 _REQUIRED_SUCCESSES = 5
 _CLOSED_SUCCESSES = 10
 
@@ -331,7 +334,7 @@ class ToolProfile:
     ) -> str:
         """Count a call that succeeded; returns the hash of its parameters (`call_hash`).
 
-        `session` and `agent` are any texts that tell them apart, sessions also those of different
+        `session` and `agent` are any texts that show them apart, sessions also those of different
         agents. Without `at` it was longer ago than any other call.
         """
         now, session, agent = _milliseconds(at), token(session), agent_token(agent)
@@ -360,7 +363,7 @@ class ToolProfile:
         """Count a call that failed.
 
         Values that the `faults` name are remembered as refused; where they name no parameter, any
-        of them may be at fault. `blame_parameters` says that it failed for what was sent, and for
+        of them may be at fault. `blame_parameters` states that it failed for what was sent, and for
         no time-out; `lasting` that sending the very same again is known to fail, as for a file that
         was not there at the time it is not.
         """
@@ -387,9 +390,9 @@ class ToolProfile:
                 _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
 
     def seen_by(self, agent: str) -> "ToolProfile":
-        """The profile for an agent that asks: where another one used the tool, it is shared.
+        """Return the profile for an agent that asks: where another one used the tool, it is shared.
 
-        Where several others use it, what one stranger alone sent is no parameter of the tool.
+        Where several others use it, what one other caller alone sent is no parameter of the tool.
         """
         own = self.without_strangers(principal_of(agent_token(agent)))
         if own is not self:
@@ -403,7 +406,7 @@ class ToolProfile:
         )
 
     def without_strangers(self, own: str = "") -> "ToolProfile":
-        """The profile without parameters that one other principal than `own` alone sent."""
+        """Return the profile without parameters that one other principal than `own` alone sent."""
         if not (strange := self._strange(own)):
             return self
         known = {name: p for name, p in self.parameters.items() if name not in strange}
@@ -418,25 +421,28 @@ class ToolProfile:
         return {n for n, by in by_name.items() if own not in by and is_one_stranger(by, whose)}
 
     def is_known_to_fail(self, parameters: JsonObject) -> bool:
-        """Whether exactly these parameters failed, and did not succeed since."""
+        """Return whether exactly these parameters failed, and did not succeed since."""
         return call_hash(parameters) in self.failed_calls
 
     def at(self, place: str) -> ParameterProfile | None:
-        """A parameter, or a place inside of one such as `flights[].date`."""
+        """Return a parameter, or a place inside of one such as `flights[].date`."""
         return self.parameters.get(place) or self.inner.get(place)
 
     def common_values(self, place: str) -> list[CommonValue]:
-        """Values at a place that are common knowledge, that of the greatest weight first."""
+        """Return values at a place that are common knowledge, that of the greatest weight first."""
         profile = self.at(place)
         return profile.common_values() if profile else []
 
     def view(self) -> ToolView:
-        """The parameters as the successes show them, for tools without a schema."""
+        """Return the parameters as the successes show them, for tools without a schema."""
         all_known = len(self.parameters) < MAX_PARAMETERS
         return self._view("", self.parameters, self, self.successes, all_known=all_known)
 
     def inner_view(self, path: Path) -> ToolView | None:
-        """The same of the objects at a path, as `("flights", 0)`; None when none was seen."""
+        """Return the same of the objects at a path, as `("flights", 0)`.
+
+        None when none was seen.
+        """
         place = place_of(path)
         parent = self.at(place)
         objects = parent.types.get("object", 0) if parent else 0
@@ -537,5 +543,5 @@ class ToolProfile:
 
 
 def call_hash(parameters: JsonObject) -> str:
-    """The first 16 hexadecimal digits of the hash of a call's parameters."""
+    """Return the first 16 hexadecimal digits of the hash of a call's parameters."""
     return content_hash(parameters)[:_HASH]

@@ -39,7 +39,7 @@ class ToolRecord:
 
     @property
     def profile(self) -> ToolProfile | None:
-        """The profile of the live schema; without a schema that of the newest calls."""
+        """Profile of the live schema; without a schema that of the newest calls."""
         if self.knowledge is None:
             return None
         if self.tool is not None and self.tool.schema_hash is not None:
@@ -47,7 +47,10 @@ class ToolRecord:
         return next(reversed(self.knowledge.profiles.values()), None)
 
     def schema_view(self) -> ToolView | None:
-        """The parameters by the live schema; None where there is none, or it says nothing."""
+        """Return the parameters by the live schema.
+
+        None where there is none, or it states nothing.
+        """
         if self.tool is None or self.tool.input_schema is None:
             return None
         view = view_of_schema(self.tool.input_schema)
@@ -87,7 +90,7 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
         case Rename():
             return view is None or edit.to in view.parameters
         case Replace():
-            return False  # it says what its one caller had sent
+            return False  # it states what its one caller had sent
         case Add():
             is_stated = known is not None and known.states(edit.value)
             return is_stated or _is_common_value(profile, place_of(first(edit.path)), edit.value)
@@ -99,7 +102,10 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
 
 
 def _is_common_value(profile: ToolProfile | None, place: str, value: JsonValue) -> bool:
-    """Whether readers of other keys may be told a value: one key alone makes none common."""
+    """Return whether readers of other keys may be shown a value.
+
+    One key alone makes none common.
+    """
     known = profile.at(place) if profile is not None else None
     if known is None:
         return False
@@ -122,12 +128,15 @@ def is_common_name(known: ParameterProfile, profile: ToolProfile) -> bool:
 
 
 def seen_by_all(record: ToolRecord) -> ToolProfile | None:
-    """The profile for readers of whom none has used the tool: one agent's values are private."""
+    """Return the profile for readers of whom none has used the tool.
+
+    One agent's values are private.
+    """
     return None if record.profile is None else record.profile.seen_by("")
 
 
 def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
-    """A bound that each error states anew, as what the schema or the calls say that it is."""
+    """A bound that each error states again, as what the schema or the calls say that it is."""
     if edit.inside or (edit.minimum, edit.maximum) != (None, None):
         return edit
     view, profile = record.schema_view(), record.profile
@@ -148,14 +157,14 @@ def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
 
 
 def _is_common(record: ToolRecord, name: str, bound: Boundary) -> bool:
-    """Whether the ends of what worked are common knowledge, where one agent alone says so."""
+    """Whether the ends of what worked are common knowledge, where one agent alone states so."""
     profile = seen_by_all(record)
     values = profile.common_values(name) if profile is not None else []
     return {bound.smallest, bound.largest} <= {each.value for each in values}
 
 
 def contradicts(view: ToolView, edit: ed.Edit) -> bool:
-    """Whether what is known of the object around rules out what an edit does."""
+    """Return whether what is known of the object around rules out what an edit does."""
     known = view.parameters.get(str(edit.path[-1]))
     if isinstance(edit, ed.Rename):
         return edit.to not in view.parameters

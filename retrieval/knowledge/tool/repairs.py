@@ -1,7 +1,7 @@
-"""What several mended alike: examples of repairs, and what they have in common.
+"""What several repaired alike: examples of repairs, and what they have in common.
 
 An example is a failed call with the call of the same agent that then worked, whatever the error
-said and whatever changed. What of it was the repair is told by counting: a change that sessions
+stated and whatever changed. What of it was the repair is shown by counting: a change that sessions
 have in common is learned, one that differs each time (the next question) is not. A change is held
 in the most general form that explains the examples: `topK` 50, 40 and 23 to 10 is a bound, `users`
 to `app_users` and `orders` to `app_orders` a prefix (programming by example over a small language
@@ -33,11 +33,11 @@ MAX_OF_ONE_AGENT = 8
 MAX_SIZE = 1_500
 """Characters of an example's two calls; larger ones are not kept."""
 NOBODY = "\x00"
-"""Who asks for everybody: no agent's own values are for it."""
+"""Who asks for everyone: no agent's own values are for it."""
 MIN_SESSIONS = 2
 MIN_AGENTS = 2
 _IN_COMMON = 2 / 3
-"""More than this share of the sessions with such a call a change must have mended."""
+"""More than this share of the sessions with such a call a change must have repaired."""
 _TOGETHER = 0.6
 """Share of the examples of one change that have another as well, for both to be one repair."""
 _MOST = 3
@@ -48,7 +48,7 @@ MAX_FIRST_CALLS = 8
 
 @dataclass(slots=True)
 class RepairExample:
-    """A failed call and the one that mended it; `agent` and `session` are short hashes."""
+    """A failed call and the one that repaired it; `agent` and `session` are short hashes."""
 
     failed: JsonObject
     mended: JsonObject
@@ -58,7 +58,7 @@ class RepairExample:
     execution_id: str
     at: datetime
     followed: bool = False
-    """Whether it followed a suggestion: then it says what such a call may also have meant, and
+    """Whether it followed a suggestion: then it states what such a call may also have meant, and
     speaks for no change, since that it ran is weak evidence of right."""
 
 
@@ -117,7 +117,7 @@ class CommonChange:
     """An edit that examples have in common, by their places in the list of examples.
 
     `mended` are those that it explains, `otherwise` those that it could have been made to and that
-    were mended differently. `is_general` says that it was never made to a call quite like this.
+    were repaired differently. `is_general` states that it was never made to a call quite like this.
     """
 
     edit: ed.Edit
@@ -128,7 +128,7 @@ class CommonChange:
 
 @dataclass(frozen=True, slots=True)
 class LearnedRepair:
-    """What mended calls like this one: edits, and how many sessions and agents made them."""
+    """What repaired calls like this one: edits, and how many sessions and agents made them."""
 
     edits: tuple[ed.Edit, ...]
     sessions: int
@@ -138,7 +138,7 @@ class LearnedRepair:
 
     @property
     def alone(self) -> int:
-        """How many of the calls that it mended had nothing else changed."""
+        """Return how many of the calls that it repaired had nothing else changed."""
         names = {name for edit in self.edits for name in names_of(edit)}
         return sum(
             all(name in names for edit in each.edits for name in names_of(edit))
@@ -147,12 +147,12 @@ class LearnedRepair:
 
     @property
     def share(self) -> str:
-        """Of the sessions that met such a call, those that mended it so: `10 of 10`."""
+        """Of the sessions that met such a call, those that repaired it so: `10 of 10`."""
         return f"{self.sessions} of {self.sessions + self.otherwise}"
 
     @property
     def execution_ids(self) -> tuple[str, ...]:
-        """The latest calls that it mended."""
+        """Latest calls that it repaired."""
         return tuple(each.execution_id for each in self.mended[-_MOST:])
 
 
@@ -164,9 +164,9 @@ def learned_repairs(
     *,
     is_common: Callable[[ed.Edit], bool] = lambda _: False,
 ) -> list[LearnedRepair]:
-    """What examples with common `changes` tell an `agent` (its hash), most sessions first.
+    """Return what examples with common `changes` show an `agent` (its hash), most sessions first.
 
-    A repair is the changes that examples made together, the most general of each place. It is told
+    A repair is the changes that examples made together, the most general of each place. It is shown
     only if it accounts for all that is new or gone in most of them: half of a move is a loss. What
     brings in a value was made in two sessions, or `is_common`; of names and forms one is enough.
     """
@@ -188,7 +188,7 @@ def learned_repairs(
 
 
 def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> frozenset[int]:
-    """The examples that speak for a change: what was moved elsewhere is not left out."""
+    """Return the examples that speak for a change: what was moved elsewhere is not left out."""
     if not isinstance(change.edit, ed.Remove):
         return change.mended
     [place] = places_of(change.edit)
@@ -199,7 +199,7 @@ def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> froz
 def _says_less(
     change: CommonChange, repair: LearnedRepair, examples: Sequence[RepairExample]
 ) -> bool:
-    """Whether a change is a less general explanation of what a repair says of the same calls."""
+    """Whether a change is a less general explanation of what a repair states of the same calls."""
     mended = {each.execution_id for each in repair.mended}
     is_same = all(examples[at].execution_id in mended for at in change.mended)
     return is_same and any(touches(change.edit, edit) for edit in repair.edits)
@@ -212,12 +212,12 @@ def _together(
     examples: Sequence[RepairExample],
     parameters: JsonObject,
 ) -> LearnedRepair | None:
-    """The repair around one change; None where something of it is not accounted for."""
+    """Return the repair around one change; None where something of it is not accounted for."""
     together, mended = [start], start.mended
     for other in beside:
         # Of the examples that it could have been made to: some may lack what it is about.
         could = start.mended & (other.mended | other.otherwise)
-        # A value that some put in the place of another may be their next intent.
+        # A value that some put instead of another may be their next intent.
         least = 1.0 if isinstance(other.edit, ed.Replace | ed.Put) else _TOGETHER
         often = len(start.mended & other.mended) >= max(1, least * len(could))
         if often and not any(touches(other.edit, each.edit) for each in together):
@@ -248,7 +248,7 @@ def _together(
 
 
 def _is_usual(repair: LearnedRepair, is_common: Callable[[ed.Edit], bool]) -> bool:
-    """Whether enough sessions made a repair, of those with such a call."""
+    """Return whether enough sessions made a repair, of those with such a call."""
     carries = any(
         brings_key(edit) or (carries_value(edit) and not is_common(edit)) for edit in repair.edits
     )
@@ -259,7 +259,7 @@ def _is_usual(repair: LearnedRepair, is_common: Callable[[ed.Edit], bool]) -> bo
 def _is_half(
     edits: Sequence[ed.Edit], examples: Sequence[RepairExample], parameters: JsonObject
 ) -> bool:
-    """Whether most of the examples put in or took out something that the edits do not."""
+    """Return whether most of the examples put in or took out something that the edits do not."""
     places = [place for edit in edits for place in (*places_of(edit), *ed.reads(edit))]
     only_loses = all(isinstance(edit, ed.Remove) for edit in edits)
     left: Counter[Path] = Counter()
@@ -281,7 +281,7 @@ def _meet(one: Path, other: Path) -> bool:
 
 
 def _rank(change: CommonChange) -> int:
-    """The order of explanations of the same examples: what is more general first."""
+    """Return the order of explanations of the same examples: what is more general first."""
     match change.edit:
         case ed.FromError() | ed.Clamp(minimum=None, maximum=None):
             return 0
@@ -298,7 +298,7 @@ def _rank(change: CommonChange) -> int:
 
 
 def told_by(examples: Sequence[RepairExample], parameters: JsonObject) -> list[list[ed.Edit]]:
-    """The repairs of examples as edits, whatever values they bring in."""
+    """Return the repairs of examples as edits, whatever values they bring in."""
     found = learned_repairs(
         examples, common_changes(examples), parameters, examples[-1].agent, is_common=lambda _: True
     )
@@ -308,7 +308,7 @@ def told_by(examples: Sequence[RepairExample], parameters: JsonObject) -> list[l
 def common_repairs(
     examples: Sequence[RepairExample], changes: Sequence[CommonChange], *, own: bool = False
 ) -> list[LearnedRepair]:
-    """What the latest examples have in common and everybody may hear, most sessions first.
+    """Return what the latest examples have in common and everyone may hear, most sessions first.
 
     With `own` also what the agents themselves may hear, for the operator.
     """
@@ -322,7 +322,7 @@ def common_repairs(
 
 
 def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
-    """What failed and what worked in the latest example, as everybody may see it.
+    """Return what failed and what worked in the latest example, as everyone may see it.
 
     Of the parameters that were changed; values that the repair does not itself name as its type.
     """
@@ -379,7 +379,7 @@ _OF_EXAMPLES = (ed.Rewrite, ed.Scale, ed.Cut, ed.Pad)
 
 
 def _signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """The kinds of characters of the values at a path, and those that they begin with."""
+    """Return the kinds of characters of the values at a path, and those that they begin with."""
     values = [str(value) for _, value in leaves_like(parameters, path)] if path else []
     whole = {_sign(sign) for value in values for sign in value[:_MOST_SIGNS]}
     return frozenset(whole), frozenset(_sign(value[0]) for value in values if value)
@@ -401,7 +401,10 @@ def _is_open(
     agent: str,
     is_common: Callable[[ed.Edit], bool],
 ) -> bool:
-    """Whether a change may be offered to an agent: its values are its own, or common knowledge."""
+    """Return whether a change may be offered to an agent.
+
+    Its values are its own, or common knowledge.
+    """
     if not _is_like(change.edit, [examples[at] for at in change.mended], parameters):
         return False
     agents = {examples[at].agent for at in change.mended}
@@ -411,7 +414,7 @@ def _is_open(
 
 
 def brings_key(edit: ed.Edit) -> bool:
-    """Whether an edit brings in a key inside a value, maybe somebody's own, as an id."""
+    """Return whether an edit brings in a key inside a value, maybe a caller's own, as an id."""
     forms = edit.through if isinstance(edit, ed.Take) else (edit,)
     if any(isinstance(form, ed.Unkeyed | ed.Unnamed) for form in forms):
         return True
@@ -420,7 +423,7 @@ def brings_key(edit: ed.Edit) -> bool:
 
 
 def carries_value(edit: ed.Edit) -> bool:
-    """Whether an edit brings in what somebody sent, and not only another form or name."""
+    """Return whether an edit brings in what someone sent, and not only another form or name."""
     match edit:
         case ed.Add() | ed.Replace() | ed.Put():
             return True
@@ -438,7 +441,10 @@ def carries_value(edit: ed.Edit) -> bool:
 
 
 def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[CommonChange]:
-    """Those that apply to a call, each effect once with all that speaks for it; most first."""
+    """Return those that apply to a call, each effect once with all that speaks for it.
+
+    Most first.
+    """
     effects: dict[str, CommonChange] = {}
     for change in changes:
         made = applied(parameters, [change.edit])
@@ -463,7 +469,7 @@ _MOST_OF_PLACE = 12
 
 
 def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
-    """Every explanation of what examples changed, with the examples that speak for it."""
+    """Return every explanation of what examples changed, with the examples that speak for it."""
     own = [(at, each) for at, each in enumerate(examples) if not each.followed]
     made_by: dict[str, set[int]] = {}
     edits: dict[str, ed.Edit] = {}
@@ -546,7 +552,10 @@ def _bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
 
 
 def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
-    """Whether an edit gives what mended an example, at its places; None: it does not apply."""
+    """Return whether an edit gives what repaired an example, at its places.
+
+    None: it does not apply.
+    """
     made = applied(example.failed, [edit])
     if made is None:
         return None
@@ -555,7 +564,7 @@ def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
 
 
 def _of_each(path: Path, *calls: JsonObject) -> Iterator[Path]:
-    """The places that a path stands for in either of the calls."""
+    """Yield the places that a path stands for in either of the calls."""
     if EVERY not in path:
         yield path
         return

@@ -7,8 +7,8 @@ is forgotten by contradiction: with k the factor of one report (half-life: two r
 takes what its agent said for the rule times k, a success what it said against it times k. Over all
 agents
 
-    right = min(most, sum of what each says for it) * k ** doubt
-    wrong = sum of what each says against it * k ** (others that saw it work since)
+    right = min(most, sum of what each states for it) * k ** doubt
+    wrong = sum of what each states against it * k ** (others that saw it work since)
     doubt = sum over the agents whose last word was a failure of k ** (others ... since)
 
 so agreeing reports only ever add up, an agent that goes on and on repeats itself and doubts once,
@@ -56,7 +56,7 @@ from retrieval.knowledge.tool.runs import RecoveryTimes, Run
 from retrieval.knowledge.values.parameters import place_of
 
 HALF_LIFE = 2.0
-"""Contradicting reports after which what was said before weighs half."""
+"""Contradicting reports after which what was stated before weighs half."""
 _KEPT = 2.0 ** (-1 / HALF_LIFE)
 MOST_OF_ONE_AGENT = 4
 """Repairs (of distinct sessions) and successes of one agent that count."""
@@ -104,15 +104,15 @@ class AgentEvidence:
 
 @dataclass(slots=True)
 class RuleEvidence:
-    """All that is reported of a rule, bounded: the agents that were heard last."""
+    """All that is reported of a rule, bounded: the agents that were received last."""
 
     by_agent: dict[str, AgentEvidence] = field(default_factory=dict)
     reports: int = 0
     otherwise: dict[str, int] = field(default_factory=dict)
-    """By agent, the failures that it mended by something else, though the edits applied."""
+    """By agent, the failures that it repaired by something else, though the edits applied."""
 
     def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
-        """An agent mended a failure so by itself; a session counts once."""
+        """An agent repaired a failure so by itself; a session counts once."""
         self.repaired_by(agent_mark(agent), session, weight)
 
     def repaired_by(self, mark: str, session: str, weight: float = 1.0) -> None:
@@ -138,7 +138,7 @@ class RuleEvidence:
             heard.successes = min(heard.successes + 1, MOST_OF_ONE_AGENT)
 
     def mended_otherwise(self, agent: str) -> None:
-        """An agent mended such a failure by something else."""
+        """An agent repaired such a failure by something else."""
         key = agent_mark(agent)
         make_room(self.otherwise, key, MAX_AGENTS_HEARD, lambda each: self.otherwise[each])
         self.otherwise[key] = self.otherwise.get(key, 0) + 1
@@ -161,12 +161,12 @@ class RuleEvidence:
         return sum(min(MOST_OF_ONE_AGENT, each) for each in said.values())
 
     def _speaking(self) -> set[str]:
-        """The principals for whom it worked."""
+        """Return the principals for whom it worked."""
         heard = self.by_agent.items()
         return {principal_of(mark) for mark, each in heard if each.mended or each.successes > 0}
 
     def failers(self) -> frozenset[str]:
-        """The principals that reported a failure."""
+        """Return the principals that reported a failure."""
         heard = self.by_agent.items()
         return frozenset(principal_of(mark) for mark, each in heard if each.failures > 0)
 
@@ -176,12 +176,15 @@ class RuleEvidence:
         return principal_of if len(principals) > 1 else str
 
     def reporters(self) -> frozenset[str]:
-        """The principals that reported a success."""
+        """Return the principals that reported a success."""
         heard = self.by_agent.items()
         return frozenset(principal_of(mark) for mark, each in heard if each.successes > 0)
 
     def weight(self) -> EvidenceWeight:
-        """What all reports come to; agents of one principal are as one where there are several."""
+        """Return what all reports come to.
+
+        Agents of one principal are as one where there are several.
+        """
         said: dict[str, list[tuple[float, float, float, float]]] = {}
         capped_as = self._capped_as()
         worked = sorted(each.worked_at for each in self.by_agent.values())
@@ -220,13 +223,13 @@ MAX_RULES = 20
 MAX_FAULTS = 16
 MAX_NAMES = 12
 MAX_EDITS_LENGTH = 1_000
-"""Characters of a rule's key. A longer repair is text rewritten, which mends no other call."""
+"""Characters of a rule's key. A longer repair is text rewritten, which repairs no other call."""
 NO_SCHEMA = ""
 
 
 @dataclass(slots=True)
 class RepairRule:
-    """The same edits, made to mend the same signature, with what became of them."""
+    """The same edits, made to repair the same signature, with what became of them."""
 
     edits: list[Edit]
     repairs: int = 0
@@ -235,16 +238,19 @@ class RepairRule:
     failures: int = 0
     """Suggestions of these edits that were reported to have failed."""
     schema_hashes: list[str] = field(default_factory=list)
-    """Schemas under which it was seen to mend; `NO_SCHEMA` where none was known."""
+    """Schemas under which it was seen to repair; `NO_SCHEMA` where none was known."""
     sessions: list[str] = field(default_factory=list)
     execution_ids: list[str] = field(default_factory=list)
     last_seen: datetime | None = None
     heard_at: int = 0
-    """Its place in the order in which something was said last of its signature's rules."""
+    """Its place in the order in which something was stated last of its signature's rules."""
     evidence: RuleEvidence = field(default_factory=RuleEvidence)
 
     def worth(self) -> tuple[float, int]:
-        """How much it is worth keeping: a reported failure counts twice, then what is newer."""
+        """Return how much it is worth keeping.
+
+        A reported failure counts twice, then what is newer.
+        """
         weight = self.weight()
         return sum(weight) + weight.failures, self.heard_at
 
@@ -261,11 +267,11 @@ class RepairRule:
         self.evidence.reported(agent, outcome)
 
     def weight(self) -> EvidenceWeight:
-        """What speaks for and against it, each agent's word up to its cap."""
+        """Return what speaks for and against it, each agent's word up to its cap."""
         return self.evidence.weight()
 
     def menders(self) -> list[str]:
-        """The marks of the agents that mended a failure so, as far as they are remembered."""
+        """The marks of the agents that repaired a failure so, as far as they are remembered."""
         return [mark for mark, each in self.evidence.by_agent.items() if each.repairs > 0]
 
 
@@ -288,27 +294,27 @@ class SignatureKnowledge(BaseModel):
     first_calls: dict[str, FirstCall] = Field(default_factory=dict)
     """What these called in between, by the tool's name."""
     off: list[list[str]] = Field(default_factory=list)
-    """What is not to be changed, by `changed_places`: such edits are learned of, and not told."""
+    """What is not to be changed, by `changed_places`: such edits are learned of, and not shown."""
     _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
 
     def changes(self) -> list[CommonChange]:
-        """What the examples have in common; kept until there is another one."""
+        """Return what the examples have in common; kept until there is another one."""
         ids = [each.execution_id for each in self.examples]
         if self._changes[0] != ids:
             self._changes = ids, common_changes(self.examples)
         return self._changes[1]
 
     def learned(self) -> list[LearnedRepair]:
-        """What several mended alike, for everybody's ears."""
+        """Return what several repaired alike, for everyone's ears."""
         found = common_repairs(self.examples, self.changes())
         return [each for each in found if not self.is_off(each.edits)]
 
     def is_off(self, edits: Sequence[Edit]) -> bool:
-        """Whether somebody switched such a change off, in this form or in another."""
+        """Return whether someone switched such a change off, in this form or in another."""
         return bool(self.off) and any(changed_places(edits).issuperset(each) for each in self.off)
 
     def told_rules(self) -> list[tuple[RepairRule, str | None]]:
-        """What is learned and the rules, each edits once, with the share of the sessions."""
+        """Return what is learned and the rules, each edits once, with the share of the sessions."""
         learned = {}
         for repair in self.learned():
             rule = RepairRule(
@@ -329,11 +335,11 @@ class SignatureKnowledge(BaseModel):
         return [*learned.values(), *others]
 
     def rule_to_update(self, edits: list[Edit], limit: int = MAX_RULES) -> RepairRule:
-        """The rule of these edits, made when it is new in the place of the weakest."""
+        """Return the rule of these edits, made when it is new instead of the weakest."""
         key = edit_key(edits)
         if key not in self.rules and len(self.rules) >= limit:
             del self.rules[min(self.rules, key=lambda k: self.rules[k].worth())]
-        # What can be done to any text could have been done to all that were mended otherwise.
+        # What can be done to any text could have been done to all that were repaired otherwise.
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
         rule.heard_at = 1 + max(each.heard_at for each in self.rules.values())
         if not rule.repairs and any(isinstance(edit, Respell) for edit in edits):
@@ -356,20 +362,20 @@ class ToolKnowledge(BaseModel):
     """Calls that keep failing with the same error (see `retrieval.knowledge.tool.runs`)."""
 
     def profile(self, schema_hash: str | None) -> ToolProfile | None:
-        """The profile of a schema version, if there is one."""
+        """Return the profile of a schema version, if there is one."""
         return self.profiles.get(schema_hash or NO_SCHEMA)
 
     def profile_to_update(self, schema_hash: str | None) -> ToolProfile:
-        """The profile of a schema version, made when it is new and moved to the newest."""
+        """Return the profile of a schema version, made when it is new and moved to the newest."""
         key = schema_hash or NO_SCHEMA
         return keep(self.profiles, key, self.profiles.get(key) or ToolProfile(), MAX_PROFILES)
 
     def signature(self, text: str) -> SignatureKnowledge | None:
-        """What is known of a kind of failure."""
+        """Return what is known of a kind of failure."""
         return self.signatures.get(signature_id(text))
 
     def like(self, known: str, faults: dict[str, FaultKind]) -> list[SignatureKnowledge]:
-        """Other kinds of failure than the known one: the same was wrong at the same places.
+        """Return other kinds of failure than the known one: the same was wrong at the same places.
 
         Not those of errors that say of no place what is wrong: these are alike in nothing.
         """
@@ -383,10 +389,10 @@ class ToolKnowledge(BaseModel):
         ]
 
     def elsewhere(self, known: str) -> SignatureKnowledge:
-        """The latest repair of each other kind of failure, as if they were of one.
+        """Return the latest repair of each other kind of failure, as if they were of one.
 
         What was done alike whatever the words were, is counted so. Kept: who learns does not ask
-        for it, and who asks learns nothing.
+        for it, and that asks learns nothing.
         """
         kind = known if self.signature(known) else None  # unknown ones leave nothing out
         if kind not in self._elsewhere:
@@ -403,19 +409,25 @@ class ToolKnowledge(BaseModel):
         return self._elsewhere[kind]
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:
-        """The same, made when it is new; the least recent is forgotten when there is no room."""
+        """Return the same, made when it is new.
+
+        The least recent is forgotten when there is no package.
+        """
         key = signature_id(text)
         known = self.signatures.get(key) or SignatureKnowledge(signature=text, category=category)
         return keep(self.signatures, key, known, MAX_SIGNATURES)
 
 
 def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:
-    """What an error says is wrong, by place (`flights[].date`); without values and words."""
+    """Return what an error states is wrong, by place (`flights[].date`).
+
+    Without values and words.
+    """
     return {place_of(fault.path): fault.kind for fault in reading.faults[:MAX_FAULTS] if fault.path}
 
 
 def signature_id(text: str) -> str:
-    """A short stable key of a signature: 16 hexadecimal digits of its SHA-256."""
+    """Return a short stable key of a signature: 16 hexadecimal digits of its SHA-256."""
     return sha256(text.encode()).hexdigest()[:16]
 
 
@@ -435,20 +447,20 @@ _PER_FAILURE = 4.0
 _UNPROVEN = 3.0
 """Pseudo-wrongs of edits that no agent made by itself: that they ran is weak evidence of right."""
 _VAGUE = 10.0
-"""Pseudo-wrongs of an edit that nearly every text takes: that it could be made says little."""
+"""Pseudo-wrongs of an edit that nearly every text takes: that it could be made states little."""
 
 
 def rule_trials(rule: RepairRule) -> Trials:
-    """The evidence of a rule, each agent's word up to its cap (see `tool.rules`)."""
+    """Return the evidence of a rule, each agent's word up to its cap (see `tool.rules`)."""
     trials = _mended(rule)
     return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.weight().failures)
 
 
 def _mended(rule: RepairRule) -> Trials:
-    """The evidence but for reported failures.
+    """Return the evidence but for reported failures.
 
-    A failure that was mended otherwise, though the rule applied, counts against it as much as one
-    that it mended counts for it.
+    A failure that was repaired otherwise, though the rule applied, counts against it as much as one
+    that it repaired counts for it.
     """
     evidence = rule.weight()
     right = 1 + MENDED * evidence.repairs + WORKED * evidence.successes

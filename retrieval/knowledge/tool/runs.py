@@ -64,7 +64,7 @@ class RecoveryTimes:
         self.recoveries = kept[::-1]
 
     def heard_by(self, agent: str) -> "RecoveryTimes":
-        """Those that an agent hears, by its name (`rows.principals.fairly_heard`)."""
+        """Return those that an agent hears, by its name (`rows.principals.fairly_heard`)."""
         own = principal_of(agent_mark(agent))
         found = fairly_heard(self.recoveries[::-1], lambda each: principal_of(each.agent), own)
         return RecoveryTimes(recoveries=found[::-1])
@@ -98,7 +98,7 @@ MAX_RUNS = 200
 """Calls, and errors of a session, remembered per tool; those that failed last stay."""
 _MAX_SESSIONS = 5
 _OUTAGE = timedelta(hours=1)
-"""A transient failure after a longer pause begins anew: the earlier outage is over."""
+"""A transient failure after a longer pause begins again: the earlier outage is over."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,7 +179,7 @@ def repeats_of(
     session: str,
     now: datetime,
 ) -> Repeats:
-    """How often exactly this call failed with this error since it last worked."""
+    """Return how often exactly this call failed with this error since it last worked."""
     if not runs:
         return Repeats()
     alike = runs.get(_key_within(session, signature_id))
@@ -202,7 +202,7 @@ class Loop(NamedTuple):
 
 
 def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iterator[Loop]:
-    """The errors of a session since the tool last worked in it."""
+    """Yield the errors of a session since the tool last worked in it."""
     own = None if is_redacted(parameters) else runs.get(call_hash(parameters))
     for key, run in runs.items():
         if key.startswith(_key_within(session, "")):
@@ -212,7 +212,7 @@ def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iter
 
 @lru_cache(1_024)
 def session_mark(session_id: str | None, agent: str) -> str:
-    """A short mark of a session; without one, the agent stands for it."""
+    """Return a short mark of a session; without one, the agent stands for it."""
     return sha256((session_id or f"\x1f{agent}").encode()).hexdigest()[:8]
 
 

@@ -36,7 +36,7 @@ _DIRECTIVES = re.compile(r"(?:%[YmdHMS]|[-/.:, T]|Z\Z)+")
 
 @lru_cache(maxsize=512)
 def _strftime(wanted: str) -> str | None:
-    """What a form is for `strftime`; None for one that is not about dates and times."""
+    """Return what a form is for `strftime`; None for one that is not about dates and times."""
     wanted = wanted.strip().strip("'\"`")
     if named := _NAMED.get(wanted.lower()):
         return named
@@ -58,7 +58,7 @@ def _strftime(wanted: str) -> str | None:
 
 
 def wants_clock(form: str) -> bool:
-    """Whether a form has both a day and a time of the day."""
+    """Return whether a form has both a day and a time of the day."""
     wanted = _strftime(form) or ""
     return wanted == _ISO or ("%d" in wanted and "%H" in wanted)
 
@@ -93,7 +93,10 @@ class Moment:
 
 
 def moment_of(text: str) -> Moment | None:
-    """The moment that a text says; None where it says none, or where it can be read two ways."""
+    """Return the moment that a text says.
+
+    None where it says none, or where it can be read two ways.
+    """
     ways = {_read(text, day_first=day_first) for day_first in (None, True, False)} - {None}
     return ways.pop() if len(ways) == 1 else None
 
@@ -178,7 +181,7 @@ def _day(text: str, *, day_first: bool | None) -> date | None:
 def rewrite(text: str, wanted: str, *, day_first: bool | None = None) -> str | None:
     """`text` in the form `wanted` (`HH:MM`, `YYYY-MM-DD`, ...); None when that would be a guess.
 
-    A day alone is no date and time. `day_first` says how 03/04/2026 is read; None where nobody
+    A day alone is no date and time. `day_first` states how 03/04/2026 is read; None where no one
     knows.
     """
     form = _strftime(wanted)
@@ -206,7 +209,7 @@ def _written(moment: Moment, form: str) -> str | None:
 
 
 def seconds_at(text: str, *, in_millis: bool) -> int | None:
-    """Seconds, or milliseconds, since 1970 at the moment that a text says with its zone."""
+    """Seconds, or milliseconds, since 1970 at the moment that a text states with its zone."""
     moment = moment_of(text)
     if moment is None or moment.day is None or moment.clock is None or moment.zone is None:
         return None
@@ -215,7 +218,7 @@ def seconds_at(text: str, *, in_millis: bool) -> int | None:
 
 
 def same_moment(before: str, after: str, *, by_day: bool = True) -> bool:
-    """Whether a text says the same day and time as one that can be read in one way only.
+    """Return whether a text states the same day and time as one that can be read in one way only.
 
     Without `by_day` only the hour and minute count.
     """
@@ -236,7 +239,7 @@ def _same(one: Moment, two: Moment, *, by_day: bool) -> bool:
 
 
 def _time_of(moment: Moment) -> time | None:
-    """Midnight says no more than the day."""
+    """Midnight states no more than the day."""
     return None if moment.day and moment.clock == time() else moment.clock
 
 
@@ -251,7 +254,7 @@ _MAX_PATTERN = 500
 
 
 def meets(text: str, form: str) -> bool | None:
-    """Whether a text has a form; None where that cannot be told.
+    """Return whether a text has a form; None where that cannot be shown.
 
     A date-time or time may be without a zone: most tools take it so.
     """
@@ -287,11 +290,11 @@ def _validator(form: str) -> Any:
 
 
 MOMENT = "moment"
-"""A day, a time of the day or both, in ISO 8601: whichever a text says."""
+"""A day, a time of the day or both, in ISO 8601: whichever a text states."""
 
 
 def _as_moment(text: str) -> str | None:
-    """What a text says of a time in ISO 8601; None where it says none."""
+    """Return what a text states of a time in ISO 8601; None where it states none."""
     said = moment_of(text)
     if said is None:
         return None
@@ -325,7 +328,10 @@ _ID = re.compile(r"(?=[^\d]*\d)(?:[\w-]{12,64}|[A-Z][A-Z0-9]{1,9}-\d{1,9}|\d{4,1
 
 
 def in_form(text: str, wanted: str) -> str | None:
-    """The same text in a form that it does not have; None where none, or several, have it."""
+    """Return the same text in a form that it does not have.
+
+    None where none, or several, have it.
+    """
     if len(text) > MAX_TEXT or meets(text, wanted):
         return None
     bare = plainer(unmarked(text)).strip("{}")
@@ -393,7 +399,7 @@ def told_example(text: str, description: str) -> str | None:
 
 
 def _joined(bare: str) -> Iterator[str]:
-    """The words of a text joined by another mark, in each letter case."""
+    """Yield the words of a text joined by another mark, in each letter case."""
     for mark in ("_", "-", ""):
         joined = bare.replace(" ", mark)
         yield from (joined, joined.upper(), joined.lower())
@@ -401,7 +407,7 @@ def _joined(bare: str) -> Iterator[str]:
 
 _AT = re.compile(r"\s?[(\[]at[)\]]\s?|\sat\s")
 _START = re.compile(r"\^([\w#@:/-]{1,12})(?=[\\\[(])")
-"""What a pattern says that all texts begin with."""
+"""What a pattern states that all texts begin with."""
 _SEPARATED = re.compile(r"(?=\D*\d)[^\W_]+([-_:/.])[^\W_]+(?:\1[^\W_]+)*")
 _WITHOUT_SCHEME = re.compile(r"(?:[a-z][a-z0-9-]*\.)+[a-z]{2,12}(?:/\S*)?")
 _ONE_WORD = re.compile(r"[\w.+-]+")
@@ -421,7 +427,7 @@ def _since_1970(text: str, *, with_clock: bool) -> Moment | None:
 
 
 def _months(bare: str) -> Iterator[str]:
-    """A month of a year, as `March 2026` says it."""
+    """Yield a month of a year, as `March 2026` states it."""
     for form in ("%B %Y", "%b %Y", "%m/%Y", "%m.%Y", "%Y/%m", "%Y-%m"):
         with suppress(ValueError):
             month = datetime.strptime(bare, form)  # noqa: DTZ007 - a month has no zone
@@ -463,7 +469,10 @@ _LEADING = re.compile(
 
 @lru_cache(maxsize=1024)
 def told_forms(words: str) -> tuple[str, ...]:
-    """The forms of dates or times that a description or a message tells; any of them will do."""
+    """Return the forms of dates or times that a description or a message shows.
+
+    Any of them will do.
+    """
     found = []
     for each in _TOLD.finditer(words):
         if each["shown"]:
@@ -474,4 +483,4 @@ def told_forms(words: str) -> tuple[str, ...]:
             found.append(each["java"] or each["letters"] or each["directives"])
     found += [f"^[{mark}]" for mark in _LEADING.findall(words)]
     exact = [form for form in found if form != "date-time"]
-    return tuple(dict.fromkeys(exact or found))  # `ISO 8601 (YYYY-MM-DD)` says one
+    return tuple(dict.fromkeys(exact or found))  # `ISO 8601 (YYYY-MM-DD)` states one

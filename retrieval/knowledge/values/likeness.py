@@ -50,7 +50,7 @@ _SEVERAL = re.compile(r"[,;|\n]|\s(?:and|or|und|y|et)\s|&")
 
 
 def may_be_several(text: str) -> bool:
-    """Whether a text may stand for more than one thing, though it cannot be told which."""
+    """Return whether a text may stand for more than one thing, though it cannot be shown which."""
     return _SEVERAL.search(text) is not None
 
 
@@ -66,7 +66,7 @@ it."""
 
 
 def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
-    """The known value that `text` most likely means, and how it is near; None when unclear.
+    """Return the known value that `text` most likely means, and how it is near; None when unclear.
 
     A tie between two different values is unclear, and so are one slip and the last part of another.
     Values that differ in a digit name different things (`acct-12`, `acct-13`), however alike they
@@ -113,7 +113,7 @@ _RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "sta
 
 
 def _means(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
-    """Whether a text and a value are in one group, as a whole or word by word."""
+    """Return whether a text and a value are in one group, as a whole or word by word."""
     if _share(groups, _flat(text), _flat(value)):
         return True
     one, two = words_of(text[:_MAX_NAME]), words_of(value[:_MAX_NAME])
@@ -122,7 +122,7 @@ def _means(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
 
 
 def with_synonyms(unit: str) -> frozenset[str]:
-    """A unit in its singular and plural, and the words that mean the same."""
+    """Return a unit in its singular and plural, and the words that mean the same."""
     of_unit = _SAME_VALUES.get(unit, _NO_GROUPS)
     same = (word for word, groups in _SAME_VALUES.items() if not groups.isdisjoint(of_unit))
     return frozenset({unit, unit.removesuffix("s"), *same})
@@ -138,7 +138,7 @@ def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
 
 
 def abbreviated(text: str, known: Sequence[str]) -> str | None:
-    """The only known code whose letters a word has in their order: `GK` of `goalkeeper`."""
+    """Return the only known code whose letters a word has in their order: `GK` of `goalkeeper`."""
     word = text.lower() if text.isalpha() and _SHORT_CODE < len(text) <= _MAX_NAME else ""
     found = [each for each in known[:_MAX_KNOWN] if _stands_in(each.lower(), word)]
     coded = all(each.isupper() and len(each) <= _SHORT_CODE for each in known[:_MAX_KNOWN])
@@ -154,7 +154,10 @@ def _stands_in(code: str, word: str) -> bool:
 
 
 def named_in(text: str, known: Sequence[str]) -> str | None:
-    """The only known value whose words a short text holds beside others: `open` of `State.OPEN`."""
+    """Return the only known value whose words a short text holds beside others.
+
+    `open` of `State.OPEN`.
+    """
     words, flat = words_of(text[:_MAX_NAME]), _flat(text)
     if not DENYING.isdisjoint(words) or len(text.split()) > _MAX_LABEL:
         return None
@@ -173,7 +176,7 @@ def named_in(text: str, known: Sequence[str]) -> str | None:
 
 
 def differ_in_digits(left: str, right: str) -> bool:
-    """Whether two texts hold different numbers, and so name different things."""
+    """Return whether two texts hold different numbers, and so name different things."""
     return _DIGITS.findall(left) != _DIGITS.findall(right)
 
 
@@ -203,7 +206,7 @@ def _nearness(flat: str, value: str) -> Nearness | None:
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """The words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
+    """Return the words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
     return _words(name) if len(name) <= _MAX_NAME else _words.__wrapped__(name)
 
 
@@ -220,7 +223,7 @@ _MAX_LABEL = 4
 _JOINING = frozenset(("of", "for", "the"))
 """Words that turn a name round: `owner_of_item` is the `item_owner`."""
 _SYNONYM = 0.85
-# An id and what it is the id of share a name, and only the value tells which of them is there.
+# An id and what it is the id of share a name, and only the value shows which of them is there.
 _IDS = frozenset(("id", "ids", "uuid", "key"))
 _NUMBERS = _IDS | {"number", "no", "ref", "reference", "code"}
 _ID_OR_THING = 0.6
@@ -233,7 +236,10 @@ _UNLIKE = frozenset(map(frozenset, read_table("knowledge/values/words.toml")["gr
 
 
 def relates_otherwise(name: str, other: str) -> bool:
-    """Whether a name says another relation than to be equal: `price_lt` and `except_id`."""
+    """Return whether a name states another relation than to be equal.
+
+    `price_lt` and `except_id`.
+    """
     words = words_of(name[:_MAX_NAME])
     return len(words) > 1 and not WORDS["compares"].isdisjoint(
         {*words} - {*words_of(other[:_MAX_NAME])}
@@ -241,7 +247,10 @@ def relates_otherwise(name: str, other: str) -> bool:
 
 
 def negates(name: str, other: str) -> bool:
-    """Whether one flag says no to what the other says yes to: `exclude_views`, `include_views`."""
+    """Return whether one flag says no to what the other says yes to.
+
+    `exclude_views`, `include_views`.
+    """
     one, two = (set(words_of(each[:_MAX_NAME])) for each in (name, other))
     signs = WORDS["negating"] | WORDS["affirming"]
     said = one - signs
@@ -268,7 +277,9 @@ def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
 
 def name_similarity(left: str, right: str) -> float:
-    """How likely two parameter names mean the same, 0 to 1; 1 is equal up to case and separators.
+    """Return how likely two parameter names mean the same, 0 to 1.
+
+    1 is equal up to case and separators.
 
     Equal words count most, then listed synonyms and translations (`synonyms.toml`), abbreviations
     (`tz` of `timezone`), then spelling (Jaro-Winkler). A word that makes another thing of it
@@ -344,7 +355,7 @@ def _word_similarity(a: str, b: str) -> float:
 
 
 def is_portion(name: str) -> bool:
-    """Whether a parameter says how much is wanted at a time, such as `limit` or `topK`."""
+    """Return whether a parameter states how much is wanted at a time, such as `limit` or `topK`."""
     return not WORDS["portions"].isdisjoint(words_of(name))
 
 
@@ -354,7 +365,10 @@ _MAX_NAMES = 100
 
 
 def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Names that are more alike to one another than either is to any third; of a few of each."""
+    """Return names that are more alike to one another than either is to any third.
+
+    Of a few of each.
+    """
     found: dict[str, str] = {}
     if max(len(names), len(others)) > _MAX_NAMES:
         return found
@@ -395,7 +409,7 @@ _OF_ITSELF = frozenset(
 
 
 def names_the_same(source: str, target: str) -> bool:
-    """Whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
+    """Return whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
     a, b = words_of(source), words_of(target)
     if "".join(a) == "".join(b):
         return True

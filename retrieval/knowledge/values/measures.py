@@ -25,7 +25,7 @@ _LONGEST = 60
 
 
 def counted_in(words: Collection[str]) -> Iterator[tuple[str, float]]:
-    """The kinds of units that words name, with what one of the named ones is; each once."""
+    """Yield the kinds of units that words name, with what one of the named ones is; each once."""
     for kind, units in _UNITS.items():
         named = {units[word] for word in words if word in units and (len(word) > 1 or word == "%")}
         if len(named) == 1:
@@ -33,7 +33,7 @@ def counted_in(words: Collection[str]) -> Iterator[tuple[str, float]]:
 
 
 def amount_of(text: str, kind: str) -> float | None:
-    """How much a text says, such as `1h 30m` or `2.4 kg`, in the first unit of a kind."""
+    """Return how much a text states, such as `1h 30m` or `2.4 kg`, in the first unit of a kind."""
     text = text.strip().replace("\u00b0", "").lower()
     if len(text) > _LONGEST:
         return None
@@ -74,7 +74,10 @@ def measured(text: str, name: str, described_by: Collection[str]) -> float | Non
 
 
 def spans(text: str) -> Iterator[str]:
-    """A span of time as programs write it: `PT1H30M`, `1h 30m`, `90m`, `5400s`, `01:30:00`."""
+    """Yield a span of time as programs write it.
+
+    `PT1H30M`, `1h 30m`, `90m`, `5400s`, `01:30:00`.
+    """
     seconds = amount_of(text, "time")
     if seconds is None or seconds != int(seconds) or seconds <= 0:
         return

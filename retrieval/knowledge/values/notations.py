@@ -1,4 +1,4 @@
-"""Notations: what a value says by name, in whatever notation a call or a part of it is written.
+"""Notations: what a value states by name, in whatever notation a call or a part of it is written.
 
 Named values come as an object, as JSON text (also of JSON text), in a fence, as XML, YAML, an
 address's query, a table of one row, a line of a program, options of a command, or as a list of
@@ -39,7 +39,10 @@ MAX_KEYS = 40
 
 
 def object_in(value: JsonValue) -> JsonObject:
-    """An object, the only one of a list, or one in text or in named values; else an empty one."""
+    """Return an object, the only one of a list, or one in text or in named values.
+
+    Else an empty one.
+    """
     if isinstance(value, list):
         if named := named_in_list(value):
             return named
@@ -57,7 +60,9 @@ def object_in(value: JsonValue) -> JsonObject:
 
 
 def named_in_list(value: JsonValue) -> JsonObject:
-    """What a list says by name: `[{"name": "a", "value": 1}]`, `[["a", 1]]`, `[{"a": 1}, ...]`.
+    """Return what a list states by name.
+
+    `[{"name": "a", "value": 1}]`, `[["a", 1]]`, `[{"a": 1}, ...]`.
 
     Lines of names and values are one text. Empty where a list is anything else, or says one twice.
     """
@@ -70,7 +75,10 @@ def named_in_list(value: JsonValue) -> JsonObject:
 
 
 def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
-    """A name and its value; what says that it is to be set, such as `"op": "add"`, may stand by."""
+    """Return a name and its value; what says that it is to be set, such as `"op".
+
+    "add"`, may stand by.
+    """
     if isinstance(item, dict):
         keys = [key for key in item if key in _KEYS]
         if len(keys) == 1 and "value" in item:
@@ -84,7 +92,10 @@ def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
 
 @lru_cache(512)
 def _in_code(text: str) -> JsonObject:
-    """What a program passes by name: `a=1, b='x'`, `tool(a=1)`, `tool({a: 1})`. Nothing is run."""
+    """Return what a program passes by name.
+
+    `a=1, b='x'`, `tool(a=1)`, `tool({a: 1})`. Nothing is run.
+    """
     if not {"=", "{"} & set(text):
         return {}
     plain = _LOOSE.sub(_as_python, text.strip().removeprefix("json"))
@@ -107,7 +118,7 @@ def _as_python(found: re.Match[str]) -> str:
 
 
 def _passed(node: object) -> JsonObject:
-    """The named values of the innermost call, or the object that is its only value."""
+    """Return the named values of the innermost call, or the object that is its only value."""
     while isinstance(node, ast.Await) or (
         isinstance(node, ast.Call) and not node.keywords and len(node.args) == 1
     ):
@@ -124,7 +135,7 @@ def _constant(node: ast.expr) -> JsonValue:
 
 
 def _in_notation(text: str) -> JsonObject:
-    """What a text in a fence, JSON text of JSON text, XML, YAML or an address's query says."""
+    """What a text in a fence, JSON text of JSON text, XML, YAML or an address's query states."""
     text = text[:MAX_TEXT].strip()
     fenced = _FENCE.fullmatch(text)
     text = fenced[1] if fenced else text
@@ -151,7 +162,7 @@ def _in_notation(text: str) -> JsonObject:
 
 
 def cells_in(text: str) -> list[list[str]]:
-    """The cells of a text that is a table of two lines or more; empty where it is none."""
+    """Return the cells of a text that is a table of two lines or more; empty where it is none."""
     lines = [line.strip().strip("|") for line in text.splitlines() if not _RULED.fullmatch(line)]
     mark = next((each for each in _BETWEEN_CELLS if lines and each in lines[0]), None)
     if mark is None or len(lines) < 2 or not all(mark in line for line in lines):
@@ -160,7 +171,7 @@ def cells_in(text: str) -> list[list[str]]:
 
 
 def _commanded(written: str | list[JsonValue]) -> JsonObject:
-    """What the options of a command say by name: `tool --a 1 --b=x`, `["a=1", "b=x"]`."""
+    """Return what the options of a command say by name: `tool --a 1 --b=x`, `["a=1", "b=x"]`."""
     try:
         words = shlex.split(written[:MAX_TEXT]) if isinstance(written, str) else written
     except ValueError:
@@ -185,7 +196,7 @@ def _commanded(written: str | list[JsonValue]) -> JsonObject:
 
 
 def plain_value(text: str) -> JsonValue:
-    """What a text says as JSON, or else the text."""
+    """Return what a text states as JSON, or else the text."""
     try:
         value: JsonValue = json.loads(text.lower() if text in ("True", "False") else text)
     except ValueError:

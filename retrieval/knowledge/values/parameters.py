@@ -44,7 +44,7 @@ MAX_NODES = 200
 MAX_VALUES = 10_000
 MAX_CHARS = 256 * 1024
 """Values and characters of text in the parameters of a call, or in a schema, beyond which these are
-not looked at, so that nobody keeps the others waiting."""
+not looked at, so that no one keeps the others waiting."""
 MAX_MESSAGE = 64 * 1024
 """Characters that are kept of a message, a stack, a context."""
 _LARGE = (500, 16 * 1024)
@@ -69,7 +69,10 @@ def bounded(call: CallT) -> CallT:
 
 
 def considered(call: CallT) -> CallT:
-    """What is looked at of a call that is asked about: as kept, without what is too large."""
+    """Return what is looked at of a call that is asked about.
+
+    As kept, without what is too large.
+    """
     changes: dict[str, object] = {"result": None}
     if exceeds(call.parameters, MAX_VALUES, MAX_CHARS):
         changes |= {"parameters": {}, "parameters_known": False}
@@ -89,7 +92,7 @@ def is_large(call: Call) -> bool:
 
 
 def value_at(parameters: JsonObject, path: Path) -> JsonValue:
-    """The value that a path without `*` leads to; None when it leads nowhere."""
+    """Return the value that a path without `*` leads to; None when it leads nowhere."""
     value: JsonValue = parameters
     for step in path:
         if isinstance(value, dict):
@@ -102,7 +105,10 @@ def value_at(parameters: JsonObject, path: Path) -> JsonValue:
 
 
 def leaves_like(parameters: JsonObject, path: Path) -> list[tuple[Path, JsonValue]]:
-    """The plain values of a call at paths like this one (empty: all), whatever the positions."""
+    """Return the plain values of a call at paths like this one (empty.
+
+    All), whatever the positions.
+    """
     found: list[tuple[Path, JsonValue]] = []
     _add_leaves(found, parameters, ())
     wanted = general(path)
@@ -127,17 +133,17 @@ def _add_leaves(found: list[tuple[Path, JsonValue]], value: JsonValue, path: Pat
 
 
 def general(path: Path) -> Path:
-    """The path with every position in an array as `*`."""
+    """Return the path with every position in an array as `*`."""
     return tuple(EVERY if isinstance(step, int) else step for step in path)
 
 
 def first(path: Path) -> Path:
-    """The path with the first position for every `*`: one value that it stands for."""
+    """Return the path with the first position for every `*`: one value that it stands for."""
     return tuple(0 if step == EVERY else step for step in path)
 
 
 def place_of(path: Path) -> str:
-    """The place of a path, such as `flights[].date`."""
+    """Return the place of a path, such as `flights[].date`."""
     if len(path) == 1:
         return str(path[0])
     steps = ("[]" if isinstance(step, int) else f".{step}" for step in path[1:])
@@ -145,7 +151,10 @@ def place_of(path: Path) -> str:
 
 
 def inner_values(parameters: Iterable[tuple[str, JsonValue]]) -> Iterator[tuple[str, JsonValue]]:
-    """The values below the parameters themselves, each with its place; the outer ones first."""
+    """Yield the values below the parameters themselves, each with its place.
+
+    The outer ones first.
+    """
     level: list[tuple[str, JsonValue]] = [
         each for each in parameters if isinstance(each[1], dict | list)
     ]
@@ -209,7 +218,7 @@ class ParameterView:
     description: str = ""
 
     def states(self, value: JsonValue) -> bool:
-        """Whether the schema names this value."""
+        """Return whether the schema names this value."""
         stated = (*self.allowed, *self.stated_values, *([self.default] * self.has_default))
         return any(same_json(value, each) for each in stated)
 
@@ -252,7 +261,10 @@ def _names_of(patterns: tuple[str, ...]) -> jsonschema_rs.Validator:
 
 
 def view_of_schema(schema: JsonObject) -> ToolView:
-    """The view of a JSON Schema for arguments. Never raises: what cannot be read is left out."""
+    """Return the view of a JSON Schema for arguments. Never raises.
+
+    What cannot be read is left out.
+    """
     canonical = canonical_json(schema)
     return ToolView("schema") if len(canonical) > MAX_SCHEMA else _view_of_schema(canonical)
 
@@ -313,7 +325,7 @@ def _root_form(part: JsonValue, root: JsonObject, depth: int, left: list[int]) -
 
 
 def _one_of(stated: list[JsonValue]) -> JsonValue:
-    """The schema of a parameter that is stated in one of these ways; of too many nothing."""
+    """Return the schema of a parameter that is stated in one of these ways; of too many nothing."""
     different: list[JsonValue] = []
     for each in stated:
         if each not in different:
@@ -324,7 +336,10 @@ def _one_of(stated: list[JsonValue]) -> JsonValue:
 
 
 def says_something(schema: JsonObject) -> bool:
-    """Whether a schema tells of parameters: an open one without any does not mean that none is."""
+    """Return whether a schema shows of parameters.
+
+    An open one without any does not mean that none is.
+    """
     return any(
         value not in ({}, [], None)
         for key, value in schema.items()
@@ -427,7 +442,10 @@ _DEFINITIONS = ("$defs", "definitions")
 
 
 def object_view(schema: JsonObject, path: Path, value: JsonObject) -> ToolView | None:
-    """The view of the object at a path, of several the most like `value`; None if unknown."""
+    """Return the view of the object at a path, of several the most like `value`.
+
+    None if unknown.
+    """
     forms = [form for form in _forms_at(schema, path) if isinstance(form.get("properties"), dict)]
     if not forms:
         return None
@@ -436,7 +454,7 @@ def object_view(schema: JsonObject, path: Path, value: JsonObject) -> ToolView |
 
 
 def _likeness(form: JsonObject, value: JsonObject, root: JsonObject) -> tuple[int, int, int]:
-    """How many members of an object have the values, the names and the words of a form."""
+    """Return how many members of an object have the values, the names and the words of a form."""
     properties = {name: resolve(part, root) for name, part in _properties(form).items()}
     listed = {name: values for name, part in properties.items() if (values := _enum(part))}
     meant = sum(value.get(name) in values for name, values in listed.items())
@@ -450,7 +468,7 @@ _START = 3
 
 
 def element_view(schema: JsonObject, path: Path) -> ToolView | None:
-    """A view with one parameter, named for the last step: an element of an array."""
+    """Return a view with one parameter, named for the last step: an element of an array."""
     forms = list(_forms_at(schema, path))
     if not forms or not path:
         return None

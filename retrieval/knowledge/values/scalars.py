@@ -39,11 +39,11 @@ def type_of(value: JsonValue) -> JsonType:
 
 
 _WHOLE = 1e16
-"""From here on floats do not tell neighbouring whole numbers apart."""
+"""From here on floats do not show neighbouring whole numbers apart."""
 
 
 def number(value: float) -> str:
-    """A number as people write it: `100`, `0.25`, `1e+20`."""
+    """Return a number as people write it: `100`, `0.25`, `1e+20`."""
     is_whole = isinstance(value, int) or value.is_integer()
     return str(int(value)) if is_whole and abs(value) < _WHOLE else f"{value:.6g}"
 
@@ -60,7 +60,7 @@ def same_value(left: JsonValue, right: JsonValue) -> bool:
 
 
 def fits(value: JsonValue, types: Sequence[JsonType]) -> bool:
-    """Whether a value is of one of the types; no types means any."""
+    """Return whether a value is of one of the types; no types means any."""
     if not types:
         return True
     kind = type_of(value)
@@ -83,7 +83,9 @@ _MAX_NUMBER = 60
 
 
 def _scales(unit: str) -> bool:
-    """Whether a unit says how much one is: `5 minutes` is not 5 where seconds are meant, nor 5k 5.
+    """Return whether a unit says how much one is.
+
+    `5 minutes` is not 5 where seconds are meant, nor 5k 5.
 
     A counted thing (`10 commits`) is only named. Short units are letters of too many measures.
     """
@@ -97,7 +99,7 @@ class CastError(ValueError):
 
 
 def cast(value: JsonValue, to: JsonType, item_types: Sequence[JsonType] = ()) -> JsonValue:
-    """The same thing said in another JSON type, such as `"5"` -> `5` or `"a"` -> `["a"]`.
+    """Return the same thing stated in another JSON type, such as `"5"` -> `5` or `"a"` -> `["a"]`.
 
     Raises:
         CastError: when that would be a guess.
@@ -126,7 +128,7 @@ def cast(value: JsonValue, to: JsonType, item_types: Sequence[JsonType] = ()) ->
 def cast_to_one(
     value: JsonValue, types: Sequence[JsonType], item_types: Sequence[JsonType] = ()
 ) -> tuple[JsonType, JsonValue] | None:
-    """The first of the types in which the same can be said, with what it is then."""
+    """Return the first of the types in which the same can be stated, with what it is then."""
     for kind in types:
         try:
             return kind, cast(value, kind, item_types)
@@ -150,7 +152,7 @@ _COUNTED = re.compile(r"^(?:(\d+)(?:st|nd|rd|th)|(?:int|integer|float|number|dec
 def number_in(
     text: str, *, whole: bool = False, units: frozenset[str] = frozenset()
 ) -> int | float:
-    """The one number that a text says: "5", "five", "10 commits", "~1,000", "1,500.0 USD".
+    """Return the one number that a text states: "5", "five", "10 commits", "~1,000", "1,500.0 USD".
 
     `units` are those that the tool counts in: `30 seconds` is 30 only where it counts in seconds.
 
@@ -184,7 +186,7 @@ def number_in(
 
 
 def _in_words(text: str) -> int | None:
-    """A whole number written out: `one thousand two hundred and five`, `a dozen`."""
+    """Return a whole number written out: `one thousand two hundred and five`, `a dozen`."""
     words = [word for word in re.split(r"[\s-]+", text) if word != "and"]
     if words[:1] == ["a"] and len(words) > 1:
         words[0] = "one"
@@ -208,7 +210,10 @@ def _in_words(text: str) -> int | None:
 
 
 def without_remark(text: str) -> str:
-    """A value without the remark behind it; one that holds a unit, or denies, is no remark."""
+    """Return a value without the remark behind it.
+
+    One that holds a unit, or denies, is no remark.
+    """
     value = text.split(maxsplit=1)[0] if text.strip() else text
     found = _REMARK.fullmatch(text[len(value) :])
     if found and found[1] and words_of(found[1]) == words_of(value):
@@ -250,7 +255,7 @@ _ONLY_A_NUMBER = re.compile(rf"[-+]?(?:{_NUMBER})")
 
 
 def says_only(text: str, value: JsonValue) -> bool:
-    """Whether a text says a number, or yes or no, and nothing beside it."""
+    """Return whether a text states a number, or yes or no, and nothing next to it."""
     bare = unmarked(text).lower()
     if isinstance(value, bool):
         return bare in (_TRUE if value else _FALSE)
@@ -267,7 +272,7 @@ def says_only(text: str, value: JsonValue) -> bool:
 
 
 def says_nothing(value: JsonValue) -> bool:
-    """Whether a value is null, empty, or a word for it, such as `"undefined"`."""
+    """Return whether a value is null, empty, or a word for it, such as `"undefined"`."""
     if isinstance(value, str):
         return value.strip().lower() in _NOTHING
     return value is None or value in ([], {})
@@ -282,7 +287,7 @@ _UNSEEN = str.maketrans(
     {0xA0: " ", 0x202F: " ", 0x2010: "-", 0x2011: "-"}
     | dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 )
-"""What typesetting puts into a text and nobody sees."""
+"""What typesetting puts into a text and no one sees."""
 
 
 _END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4}\s*\Z")
@@ -290,7 +295,10 @@ _END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4
 
 
 def visible(text: str) -> str:
-    """A text as one sees it: no blanks around it, no marks of typesetting, no end of a stream."""
+    """Return a text as one sees it.
+
+    No blanks around it, no marks of typesetting, no end of a stream.
+    """
     found = _END_OF_STREAM.search(text[-_LONGEST_MARKED:]) if ">" in text else None
     if found and not (found["tag"] and f"<{found['tag']}" in text):
         text = text[: len(text) - len(found[0])]
@@ -298,7 +306,7 @@ def visible(text: str) -> str:
 
 
 def is_marked(text: str) -> bool:
-    """Whether blanks, quotes or marks of a markup stand around a short text of one line."""
+    """Return whether blanks, quotes or marks of a markup stand around a short text of one line."""
     bare = unmarked(text)
     in_marks = text != visible(text) or (text[:1] in "\"'`*\u201c\u2018\u00ab" and bare != text)
     return in_marks and len(text) <= _LONGEST_MARKED and "\n" not in bare
@@ -315,18 +323,21 @@ _COUNT = re.compile(r"\d{1,3}(?: [a-z]{3,20})?")
 
 
 def may_count(value: JsonValue) -> bool:
-    """Whether a value may say how many there are: a small number, alone or with what it counts."""
+    """Return whether a value may say how many there are.
+
+    A small number, alone or with what it counts.
+    """
     return not isinstance(value, bool | float) and _COUNT.fullmatch(str(value)) is not None
 
 
 def may_be_rounded(value: JsonValue) -> bool:
-    """Whether a number beyond 2^53 ends as those do that a program has rounded."""
+    """Return whether a number beyond 2^53 ends as those do that a program has rounded."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return is_whole and abs(int(str(value))) > 2**53 and str(value).endswith("00")
 
 
 def is_escaped(text: str) -> bool:
-    """Whether a text is a program's literal, or has characters written as their numbers."""
+    """Return whether a text is a program's literal, or has characters written as their numbers."""
     return _LITERAL.fullmatch(text) is not None or _AS_NUMBER.search(text) is not None
 
 
@@ -335,7 +346,7 @@ _ENCODED = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+/_-]
 
 
 def is_encoded(text: str) -> bool:
-    """Whether a text may be that of bytes, as base64 writes them."""
+    """Return whether a text may be that of bytes, as base64 writes them."""
     return _ENCODED.fullmatch(text.rpartition(",")[2]) is not None
 
 
@@ -450,7 +461,7 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
 
 
 def _in_python(text: str, kind: type = list) -> JsonValue:
-    """A list or tuple, or another `kind`, as Python writes it; nothing is run."""
+    """Return a list or tuple, or another `kind`, as Python writes it; nothing is run."""
     try:
         held = ast.literal_eval(text[:_MAX_JSON_TEXT].strip())
         plain: JsonValue = json.loads(json.dumps(held, allow_nan=False))
@@ -463,7 +474,7 @@ _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
 def _are_of_one_kind(parts: Sequence[str]) -> bool:
-    """Whether each piece could stand alone: numbers, or texts with the same marks in them.
+    """Return whether each piece could stand alone: numbers, or texts with the same marks in them.
 
     `a,b.txt` is one file, `color=red,blue` one condition, `1,500` one number.
     """
@@ -487,7 +498,7 @@ _MARKUP = re.compile(r"(?:\s|```|</?[^<>\s{}\[\]]{1,80}>)*\Z")
 
 
 def _without_markup(text: str) -> str:
-    """A text without the tags and fences behind its last bracket."""
+    """Return a text without the tags and fences behind its last bracket."""
     end = max(text.rfind("}"), text.rfind("]")) + 1
     return text[:end] if end and _MARKUP.match(text, end) else text
 
@@ -513,11 +524,14 @@ _OF_ZONES = re.compile(r"time[ _-]?zone|\btz|tz\b|_tz", re.IGNORECASE)
 
 @cache
 def catalogue(name: str) -> tuple[str, ...]:
-    """The values of a catalogue: `iana_time_zones`, as this machine (or `tzdata`) has them."""
+    """Return the values of a catalogue.
+
+    `iana_time_zones`, as this machine (or `tzdata`) has them.
+    """
     zones = {"iana_time_zones": available_timezones()}[name]
     return tuple(sorted(zone for zone in zones if "/" in zone or zone == "UTC"))
 
 
 def is_about_zones(parameter: str, words: str) -> bool:
-    """Whether a parameter holds a time zone, by its name or the error's words."""
+    """Return whether a parameter holds a time zone, by its name or the error's words."""
     return bool(_OF_ZONES.search(parameter) or _OF_ZONES.search(words))

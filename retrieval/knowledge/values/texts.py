@@ -1,7 +1,7 @@
 """Texts: what one looks like, and the values that an account states.
 
 Nothing here understands a text: there are forms and neighbouring words only, and no rewriting is a
-guess. A `Shape` says what many values looked like.
+guess. A `Shape` states what many values looked like.
 """
 
 import re
@@ -85,12 +85,14 @@ def _short_format(text: str) -> TextFormat:
 
 
 def outline(text: str) -> str:
-    """The text with one sign for each run of digits and of letters: `#W12` is `#a9`."""
+    """Return the text with one sign for each run of digits and of letters: `#W12` is `#a9`."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text[:MAX_TEXT]))
 
 
 def format_of(text: str) -> TextFormat:
-    """What a text is, by its look. Linear in its length, and never more than 256 characters' work.
+    """Return what a text is, by its look.
+
+    Linear in its length, and never more than 256 characters' work.
 
     An identifier of letters alone shows by its inner capitals (`pageSize`); without them it is a
     word, and one of capitals alone is a code (`JFK`, `ASC`).
@@ -101,7 +103,7 @@ def format_of(text: str) -> TextFormat:
 
 
 def is_number(value: JsonValue) -> TypeGuard[int | float]:
-    """Whether a JSON value is a number; `true` is none."""
+    """Return whether a JSON value is a number; `true` is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -135,13 +137,13 @@ class Shape:
             self.maximum = number if self.maximum is None else max(self.maximum, number)
 
     def usual_types(self) -> Iterator[JsonType]:
-        """The types that are no slips, the most frequent first."""
+        """Yield the types that are no slips, the most frequent first."""
         total = sum(self.types.values())
         by_count = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
         return (kind for kind, count in by_count if count >= _RARE * total)
 
     def usual_format(self) -> tuple[TextFormat, float] | None:
-        """The most frequent form of the texts, and its share of them (0 to 1)."""
+        """Return the most frequent form of the texts, and its share of them (0 to 1)."""
         if not self.formats:
             return None
         form = max(self.formats, key=lambda each: (self.formats[each], each))
@@ -207,7 +209,7 @@ _MARKS = "'\"`\u201c\u201d\u2018\u2019"
 
 @lru_cache(maxsize=256)
 def stated_in(text: str) -> tuple[Stated, ...]:
-    """The values that a text states, in its order, each once."""
+    """Return the values that a text states, in its order, each once."""
     found: dict[tuple[str, StatedForm], Stated] = {}
     for stated in _all_in(text[:MAX_ACCOUNT]):
         found.setdefault((stated.text, stated.form), stated)
