@@ -130,7 +130,7 @@ class Corrected(_Event):
     """The mark of its principal (`retrieval.knowledge.rows.principals.key_mark`)."""
 
     def order(self) -> tuple[datetime, str]:
-        """Return a call that may be corrected several times."""
+        """Return its time and id: a call may be corrected several times."""
         return self.at, self.correction_id
 
 
