@@ -5,6 +5,8 @@ researcher's own is registered, not patched in:
 
     register(Proposer("mine", frozenset(("bad_format",)), my_options))
 
+or comes with another distribution (`register_plugins`, docs/plugins.md),
+
 and `without("mine")` asks all but one of them, which is how the ablation counts what each earns.
 """
 
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from aftercall.extensions import load_plugins
 from retrieval.answers.proposers.bounds import out_of_range_options
 from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.context import context_options
@@ -74,6 +77,12 @@ def register(proposer: Proposer | WholeProposer) -> None:
         _whole[proposer.name] = proposer
     else:
         _proposers[proposer.name] = proposer
+
+
+def register_plugins() -> None:
+    """Register the proposers that other distributions add, in the order of their names."""
+    for proposer in load_plugins("proposers").values():
+        register(proposer)
 
 
 def unregister(name: str) -> None:
