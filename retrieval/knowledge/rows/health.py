@@ -33,7 +33,7 @@ MAX_METHODS = 32
 MAX_METHOD_SESSIONS = 2
 """Sessions remembered of a method: from two on its name is common knowledge."""
 MAX_BOOK_AXES = 2_000
-"""Distinct axes remembered of a workspace; of more, the least heavy make package."""
+"""Distinct axes remembered of a workspace; of more, the least heavy make room."""
 MAX_BOOK_PAIRS = 4_000
 MAX_WORDS = 300
 """Characters kept of what a tool or a user stated."""
