@@ -189,7 +189,7 @@ _MAX_OF_THE_REST = 3
 def _with_the_rest(
     case: Case, parameters: JsonObject
 ) -> Iterator[tuple[tuple[Option, ...], JsonObject]]:
-    """Yield what mends what the live schema shows to be wrong with a mended call.
+    """Yield what repairs what the live schema shows to be wrong with a repaired call.
 
     Errors name the first.
 

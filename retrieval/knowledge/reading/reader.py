@@ -418,7 +418,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
 
 
 def _joined(faults: list[Fault]) -> list[Fault]:
-    """Join two faults where one sentence says what is wrong and another what would be right."""
+    """Join two faults where one sentence states what is wrong and another what would be right."""
     for what in ("allowed", "suggested"):
         right = [f for f in faults if not f.path and getattr(f, what) and f.value_text is None]
         wrong = [

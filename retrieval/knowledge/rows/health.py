@@ -38,7 +38,7 @@ MAX_BOOK_PAIRS = 4_000
 MAX_WORDS = 300
 """Characters kept of what a tool or a user stated."""
 MAX_REFERRED = 40_000
-"""Characters of a tool's referrals. What a hostile tool says may be longer than there is room."""
+"""Characters of a tool's referrals. What a hostile tool states may be longer than there is room."""
 _SHED = 4
 """Of referrals that are too long together the oldest quarter goes, until they fit."""
 _MAX_PAIRED = 8
