@@ -30,7 +30,7 @@ from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_i
 from ingest.formats.observations import ObservationReader
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
-from ingest.formats.transcripts import Transcripts
+from ingest.formats.transcripts import Transcripts, is_half
 from ingest.intake import InvalidExecutionError, check_age
 from service.errors import ProblemError, safe_message
 from service.requests import parse_json
@@ -63,16 +63,23 @@ class Kinds:
 
 
 def read(
-    stream: BinaryIO, chosen: Detection, given: Given, kinds: Kinds | None = None
+    stream: BinaryIO,
+    chosen: Detection,
+    given: Given,
+    kinds: Kinds | None = None,
+    halves: Transcripts | None = None,
 ) -> Iterator[Placed]:
-    """What a file says, in its order; `kinds` is counted on."""
+    """What a file says, in its order; `kinds` is counted on.
+
+    A document that is half a call, as those who write a file an event have it, goes to `halves`.
+    """
     longest = MAX_ENCODED if chosen.format == "executions" else MAX_DOCUMENT
     if chosen.shape == "lines" or chosen.format == "executions":
         pieces = _lines(stream, longest)
     else:
         raw = stream.read(longest + 1)
         pieces = iter([("the document", raw if len(raw) <= longest else None)])
-    reader, finish = _reader_of(chosen, given, kinds or Kinds())
+    reader, finish = _reader_of(chosen, given, kinds or Kinds(), halves)
     for where, raw_piece in pieces:
         try:
             yield from reader(where, raw_piece)
@@ -115,7 +122,7 @@ def _split(raw: bytes | None) -> list[tuple[str, bytes]]:
 
 
 def _reader_of(
-    chosen: Detection, given: Given, kinds: Kinds
+    chosen: Detection, given: Given, kinds: Kinds, halves: Transcripts | None
 ) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
     """What reads pieces of a format, and what is left at the end."""
     kind = chosen.format
@@ -130,6 +137,9 @@ def _reader_of(
 
         def feed(where: str, raw: bytes | None) -> Iterator[Placed]:
             value = _text_of(raw) if chosen.shape == "text" else _value_of(raw, _TOO_LARGE)
+            if halves is not None and is_half(value):
+                halves.forms = kinds.forms
+                return halves.feed(value, f"{where}, ")
             return transcripts.feed(value, f"{where}, ")
 
         return feed, transcripts.finish

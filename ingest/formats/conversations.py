@@ -130,12 +130,19 @@ class Conversation:
         if call.key is not None and key in self.together and self.together[key] == tool:
             self._complete(key, call)  # one call, in two forms of one message
             return
-        sequence, self.calls = self.calls, self.calls + 1
+        arguments = _arguments(call.arguments)
         is_ambiguous = key in self.together
         self.together[key] = tool
-        if (unanswered := self.waiting.pop(key, None)) is not None:
+        unanswered = self.waiting.pop(key, None)
+        if unanswered is not None and _is_again(unanswered, call, arguments):
+            # Asked for in one event, begun in another, which may name the server.
+            in_name, named = split_name(str(tool))
+            server = call.server or in_name or unanswered.server
+            self.waiting[key] = unanswered._replace(tool=named, server=server)
+            return
+        if unanswered is not None:
             yield self._unanswered(key, unanswered, _SAME_ID if is_ambiguous else _NO_RESULT)
-        arguments = _arguments(call.arguments)
+        sequence, self.calls = self.calls, self.calls + 1
         if is_ambiguous or isinstance(arguments, str) or tool is None:
             why = arguments if isinstance(arguments, str) else _NO_NAME
             yield unreadable(call.where, _SAME_ID if is_ambiguous else why)
@@ -273,6 +280,12 @@ def _arguments(told: object) -> Arguments | str:
         return Arguments(check_json_object(value))
     except InvalidJsonValueError as error:
         return f"{_NO_ARGUMENTS} ({error})"
+
+
+def _is_again(opened: _Open, call: Call, arguments: Arguments | str) -> bool:
+    """Return whether a waiting call is told of a second time, maybe by a shorter name."""
+    is_same = isinstance(call.name, str) and str(opened.call.name).endswith(call.name)
+    return call.key is not None and is_same and opened.arguments == arguments
 
 
 def _key(call_id: object) -> str:

@@ -16,10 +16,10 @@ Their context, names and times are those of the nearest object around a call tha
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from aftercall.json_values import json_or_none, make_json_value
 from aftercall.mcp_calls import split_name
@@ -53,8 +53,7 @@ _ELEMENT = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
 _OF_THE_CLIENT = re.compile(r"\s*<tool_use_error>(.*)</tool_use_error>\s*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(NamedTuple):
     """What is said around an object."""
 
     agent: str | None = None
@@ -68,16 +67,16 @@ class _Scope:
 
     def inside(self, value: dict[str, Any]) -> "_Scope":
         forms = read_forms()
-        named = {
-            "agent": name_of(first_at(value, forms.agents, (str,))) or self.agent,
-            "model": name_of(first_at(value, forms.models, (str,))) or self.model,
-            "role": value.get("role", self.role),
-            "session": name_of(first_at(value, forms.sessions, (str, int))) or self.session,
-        }
-        return replace(self, **named)
+        return self._replace(
+            agent=name_of(first_at(value, forms.agents, (str,))) or self.agent,
+            model=name_of(first_at(value, forms.models, (str,))) or self.model,
+            role=value.get("role", self.role),
+            session=name_of(first_at(value, forms.sessions, (str, int))) or self.session,
+        )
 
     def later(self, value: dict[str, Any]) -> "_Scope":
-        return replace(self, at=_time_of(value) or self.at)
+        at = _time_of(value)
+        return self if at is None else self._replace(at=at)
 
 
 @dataclass(slots=True)
@@ -89,7 +88,7 @@ class Transcripts:
     guesses: ErrorGuesses = field(init=False)
     _stories: dict[str | None, Conversation] = field(default_factory=dict)
     _current: str | None = None
-    _outer: _Scope = _Scope()
+    _outer: _Scope = field(default_factory=_Scope)
     _is_known: bool = False
 
     def __post_init__(self) -> None:
@@ -157,7 +156,7 @@ class Transcripts:
         rule = forms.rule_of(value)
         named = name_of(value_at(value, rule.session)) if rule and not rule.is_call else None
         if rule is not None and named is not None:
-            self._outer = replace(self._outer, form=rule.form, usual=rule.agent)
+            self._outer = self._outer._replace(form=rule.form, usual=rule.agent)
         named = named or name_of(first_at(value, forms.sessions, (str, int)))
         self._current = named or self._current
         thread = name_of(value_at(value, rule.thread)) if rule else None
@@ -211,7 +210,7 @@ class Transcripts:
             return
         self._is_known = True
         if rule.agent is not None:
-            scope = replace(scope, form=rule.form, usual=rule.agent)
+            scope = scope._replace(form=rule.form, usual=rule.agent)
         if rule.deep:
             yield from self._inside(conversation, value, where, scope, depth)
         yield from self._apply(conversation, rule, value, where, scope)
@@ -356,6 +355,12 @@ def is_transcript(value: object, depth: int = 12) -> bool:
     )
 
 
+def is_half(value: object) -> bool:
+    """Whether a value is a call without its result, or a result without its call."""
+    rule = read_forms().rule_of(value) if isinstance(value, dict) else None
+    return rule is not None and not rule.deep and (rule.is_call or rule.open) != rule.is_result
+
+
 def is_like_transcript(value: dict[str, Any]) -> bool:
     """Whether a value may be a conversation or a turn of one, though no rule fits."""
     is_turn = isinstance(value.get("role"), str) or isinstance(value.get("type"), str)
@@ -441,6 +446,8 @@ def _begins(value: object, depth: int = 2 * _WRAPPED) -> bool:
 
 
 def _members(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        value = {"": value}
     for key, held in value.items() if isinstance(value, dict) else ():
         for each in held if isinstance(held, list) else [held]:
             yield {"key": key, "value": each}
