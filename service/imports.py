@@ -24,7 +24,16 @@ from aftercall.errors import NotFoundError
 from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
-from ingest.formats.calls import Given, LeftOut, Noted, Placed, Unreadable, unreadable
+from ingest.formats.calls import (
+    Given,
+    LeftOut,
+    Noted,
+    PassedOver,
+    Placed,
+    Unreadable,
+    passed_over,
+    unreadable,
+)
 from ingest.formats.detection import Detection, Format
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.observations import ObservationReader
@@ -234,6 +243,8 @@ class ImportReport:
     """What stands before places: the name of the file, where there are several."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Calls without an outcome, by reason."""
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """Spans that are no calls of tools, by instrumentation."""
     tools: Counter[str] = field(default_factory=Counter)
     failed_tools: Counter[str] = field(default_factory=Counter)
     first: datetime | None = None
@@ -281,6 +292,8 @@ class ImportReport:
         """Return what there is to say at the end, a line each."""
         for reason, number in self.left_out.most_common():
             yield f"left out, {number:,}: {_shown(reason)}"
+        if self.passed_over:
+            yield _shown(passed_over(self.passed_over).message)
         read = self.tools.total()
         for beginning, number in guessed.most_common(5):
             yield (
@@ -348,7 +361,9 @@ def _encoded(
 ) -> Iterator[_Encoded]:
     redactor = Redactor()
     for where, read in pieces:
-        if isinstance(read, Noted):
+        if isinstance(read, PassedOver):
+            report.passed_over.update(read.counts)
+        elif isinstance(read, Noted):
             report.note(read.message)
         elif isinstance(read, LeftOut):
             report.left_out[read.message] += 1

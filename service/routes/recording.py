@@ -1,5 +1,6 @@
 """Recording executions, and reading one back; spans of OpenTelemetry are recorded too."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.background import aside
 from aftercall.models import Execution, RecordReceipt
-from ingest.formats.calls import Placed, Unreadable
+from ingest.formats.calls import PassedOver, Placed, Unreadable
 from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
@@ -74,6 +75,7 @@ class _Outcome:
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
 
     def reject(self, place: str, message: str) -> None:
         self.rejected += 1
@@ -97,7 +99,8 @@ async def export_traces(request: Request, space: Recording) -> Response:
 
     Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
     executions; all others are taken and left out. Sending a span again is harmless. Spans that
-    cannot be read are counted in `partialSuccess`, with the first reasons.
+    cannot be read are counted in `partialSuccess`, with the first reasons; how many were left out
+    is said there by instrumentation, once an hour each.
     """
     encoding = errors.media_type(request.headers)
     if encoding not in {errors.PROTOBUF, _JSON}:
@@ -119,6 +122,8 @@ async def export_traces(request: Request, space: Recording) -> Response:
         batch: list[Placed]
         while batch := await aside(list, islice(located, _BATCH), when=is_large):
             await _store(batch, outcome, *space)
+    said = request.app.state.passed_over.take(space.workspace, outcome.passed_over)
+    outcome.notes += [] if said is None else [errors.safe_message(said)]
     encode = success_protobuf if encoding == errors.PROTOBUF else success_json
     return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
 
@@ -138,6 +143,8 @@ async def _store(
             places.append(where)
         elif isinstance(read, Unreadable):
             outcome.reject(where, read.message)
+        elif isinstance(read, PassedOver):
+            outcome.passed_over.update(read.counts)
         else:
             outcome.notes.append(read.message)
     receipt = await context.intake.accept(workspace, executions, principal=context.caller.principal)
