@@ -29,13 +29,14 @@ _INTRODUCTION = """Logs, rollouts, traces and dumps of conversations from public
 with `aftercall import --dry-run` and compared with calls and failures that were counted by hand
 before they were imported. Their texts are not ours to ship, so the files are named and not kept
 here; whoever renews the table puts copies into a folder, under the names in `bench/files.toml`.
-Most copies had long texts or boilerplate cut (*cut*), a few are the first lines alone (*part*), the
-rest are whole; structure, ids and marks are as they were. What was read exactly before the readers
-were mended after these files is *at first sight*; those of rounds 2 and 3 were fetched after the
-mends of the rounds before. Many hold no call, and the right answer is none: rows of the summary
-leave them out. What is not exact: mini-swe-agent 1 writes commands as Markdown in a message, which
-no reader takes for calls; and arguments that are no JSON are kept as a failed call, by our rule,
-whatever the file says of the result.
+Copies were made by hand, from what an index of public repositories shows; most had long texts or
+boilerplate cut (*cut*), a few are the first lines alone (*part*), the rest are whole; structure,
+ids and marks are as they were. What was read exactly before the readers were mended after these
+files is *at first sight*; those of rounds 2 and 3 were fetched after the mends of the rounds
+before. Many hold no call, and the right answer is none: rows of the summary leave them out. What is
+not exact: mini-swe-agent 1 writes commands as Markdown in a message, which no reader takes for
+calls; and arguments that are no JSON are kept as a failed call, by our rule, whatever the file says
+of the result.
 """
 
 

@@ -168,8 +168,8 @@ class Conversation:
         `failed` says to `answer` that the call was never made.
         """
         key = _key(call_id)
-        if call_id is None and of is not None:
-            queue = self._queues.get(of) or next(filter(None, self._queues.values()), None)
+        if call_id is None and (of is not None or key not in self.waiting):
+            queue = self._queues.get(str(of)) or next(filter(None, self._queues.values()), None)
             key = queue.popleft() if queue else key
         if (opened := self.waiting.pop(key, None)) is not None:
             self._name_it()

@@ -241,8 +241,9 @@ class _Files:
             error_pattern=self._pattern,
         )
         kinds, before = self._make_kinds(guessed=self._guessed), report.calls
-        is_whole = chosen.shape == "document" or beginning.count(b"\n") <= 1
-        halves = self._halves_of(name, given) if is_whole else None
+        is_one_value = len(beginning) < LOOK_BYTES and b"\n" not in beginning.strip()
+        is_one_value |= chosen.shape == "document"
+        halves = self._halves_of(name, given) if is_one_value else None
         self._send(read(stream, chosen, given, kinds, halves), chosen, name)
         title = next((form for form, _ in kinds.forms.most_common(1)), _TITLES[chosen.format])
         self.kinds[title] += 1

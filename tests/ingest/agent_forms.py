@@ -100,6 +100,12 @@ LINES: dict[str, list[Any]] = {
         {"type": "function_call", "sessionId": "s1", "name": "lookup", "arguments": GOOD},
         {"type": "function_call_result", "sessionId": "s1", "name": "lookup", "output": "sun"},
     ],
+    "responses, without ids": [
+        {"type": "function_call", "name": "lookup", "arguments": BAD_TEXT},
+        {"type": "function_call_output", "output": ERROR_TEXT},
+        {"type": "function_call", "name": "lookup", "arguments": GOOD_TEXT},
+        {"type": "function_call_output", "output": "sun"},
+    ],
     "codebuddy, events": [
         {"event_type": "tool_use", "session_id": "s1", "tool": {"name": "lookup"}, "input": BAD},
         {"event_type": "tool_result", "session_id": "s1", "toolName": "lookup", "error": SAID},

@@ -244,8 +244,11 @@ def test_a_folder_with_a_file_an_event_is_read_as_one_session(tmp_path: Path) ->
         for number, event in enumerate((asked, answer, open_call)):
             path = tmp_path / folder / f"event-{number}.json"
             path.write_text(json.dumps(event, indent=number or None))
+    # Lines of one file belong together, however few they are.
+    lines = [called("c9", "book", {"seat": 1}), answered("c9", "done")]
+    (tmp_path / "two" / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)))
     status, out, err = finished("import", "--dry-run", str(tmp_path))
-    assert (status, out) == (0, "2 valid, 0 duplicates, 0 rejected\n")
+    assert (status, out) == (0, "3 valid, 0 duplicates, 0 rejected\n")
     assert "left out, 2: the call has no result here" in err
 
 
