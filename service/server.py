@@ -48,7 +48,6 @@ from service.lifecycle import (
 from service.logs import log_event
 from service.metrics import RequestMetrics
 from service.middleware import BodyLimits, HostGuard, KeyGuard, RequestLog
-from service.passed_over import PassedOverSpans
 from service.routes import (
     boundaries,
     choosing,
@@ -105,7 +104,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
     # may hold as much as `limits.unpacked_bytes`, many times what came.
     app.state.trace_turns = asyncio.Semaphore(2)
-    app.state.passed_over = PassedOverSpans()
+    app.state.passed_over = recording.PassedOverSpans()
     app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)

@@ -39,8 +39,12 @@ class _Way:
                 return None
         if self.group is None:
             return held
-        match = self.group.search(held) if isinstance(held, str) else None
-        return match[match.re.groups and 1] if match else None
+        if not isinstance(held, str):
+            return None
+        match = self.group.search(held)
+        if match is None:
+            return None
+        return match[1] if match.re.groups else match[0]
 
 
 Path: TypeAlias = tuple[_Way, ...]

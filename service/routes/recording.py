@@ -1,7 +1,8 @@
 """Recording executions, and reading one back; spans of OpenTelemetry are recorded too."""
 
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.background import aside
 from aftercall.models import Execution, RecordReceipt
-from ingest.formats.calls import PassedOver, Placed, Unreadable
+from ingest.formats.calls import PassedOver, Placed, Unreadable, passed_over
 from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
@@ -68,6 +69,43 @@ _MAX_JSON_CONTAINERS = 500_000
 _MAX_JSON_MEMBERS = 2_000_000
 """Brackets and commas in a JSON body. An object of two bytes takes 64 to 240 in memory, a number of
 four 32; 10,000 spans of twenty attributes have fewer."""
+
+
+_EVERY_S = 3600.0
+_MAX_NAMES = 1000
+"""Names are a sender's to choose: those beyond are counted together, a workspace each."""
+_OTHERS = "others"
+
+
+@dataclass(slots=True)
+class PassedOverSpans:
+    """Counts spans that are no calls of tools; says how many, once an hour of each instrumentation.
+
+    Exporters warn of each answer that says something, and most requests hold spans of models,
+    agents and HTTP besides those of tools.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _said_at: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def take(self, workspace: str, counts: Mapping[str, int]) -> str | None:
+        """Count more spans of a workspace, and return what there is to say; None for nothing.
+
+        All that was counted since an instrumentation was said last is in its figure.
+        """
+        now = self.clock()
+        due: set[tuple[str, str]] = set()
+        for name, number in counts.items():
+            key = (workspace, name)
+            if key not in self._said_at and len(self._said_at) >= _MAX_NAMES:
+                key = (workspace, _OTHERS)
+            self._counts[key] += number
+            if now - self._said_at.get(key, -_EVERY_S) >= _EVERY_S:
+                due.add(key)
+        self._said_at |= dict.fromkeys(due, now)
+        said = {key[1]: self._counts.pop(key) for key in due}
+        return passed_over(said).message if said else None
 
 
 @dataclass(slots=True)
