@@ -106,6 +106,8 @@ class Conversation:
     """Ids of calls made at the same time, with their tools."""
     told: set[tuple[str, str | None]] = field(default_factory=set)
     """Ids and tools of calls that came with their results, and answered ids."""
+    failing: set[str] = field(default_factory=set)
+    """Calls that are said to have failed before their results come."""
     begun_calls: dict[str, str] = field(default_factory=dict)
     """Keys and places of calls that the form says to be running."""
     begun: list[object] = field(default_factory=list)
@@ -160,6 +162,10 @@ class Conversation:
         if key not in self.waiting:
             self.begun_calls[key] = where
 
+    def take_failure(self, call_id: object) -> None:
+        """Note that a call failed, whose result comes."""
+        self.failing.add(_key(call_id))
+
     def take_result(
         self, where: str, call_id: object, answer: Answer, of: str | None = None
     ) -> Iterator[Placed]:
@@ -175,7 +181,9 @@ class Conversation:
             self._name_it()
             if call_id is not None:
                 self.told.add((key, None))
-            yield self._execution(key, opened, answer(failed=opened.arguments.parameters is None))
+            failed = key in self.failing or opened.arguments.parameters is None
+            self.failing.discard(key)
+            yield self._execution(key, opened, answer(failed=failed))
         elif key not in self.refused and (key, None) not in self.told:
             yield unreadable(where, _NO_CALL)
 

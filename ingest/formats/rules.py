@@ -128,6 +128,11 @@ class Rule:
         """Whether it reads a result, of its own call or of another."""
         return bool(self.content or self.error) and not self.open
 
+    @property
+    def is_mark(self) -> bool:
+        """Whether it says no more than that a call failed, whose result stands elsewhere."""
+        return bool(self.failed) and not (self.is_call or self.is_result)
+
 
 @dataclass(frozen=True, slots=True)
 class _Text:

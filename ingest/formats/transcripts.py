@@ -214,7 +214,7 @@ class Transcripts:
         if rule.deep:
             yield from self._inside(conversation, value, where, scope, depth)
         yield from self._apply(conversation, rule, value, where, scope)
-        is_whole = rule.is_call or rule.is_result or rule.open or rule.ignored
+        is_whole = rule.is_call or rule.is_result or rule.is_mark or rule.open or rule.ignored
         if not rule.deep and not is_whole:
             yield from self._inside(conversation, value, where, scope, depth)
 
@@ -297,6 +297,8 @@ class Transcripts:
         if rule.open:
             conversation.take_running(_shown(where), call_id)
             return
+        if rule.is_mark and any(condition.holds(value) for condition in rule.failed):
+            conversation.take_failure(call_id)
         answer = partial(self._answer, rule, value)
         if rule.is_call:
             form = scope.form or rule.form

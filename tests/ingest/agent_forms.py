@@ -6,7 +6,7 @@ The same two calls as in `tests.ingest.forms`.
 import json
 from typing import Any
 
-from tests.ingest.forms import BAD, BAD_TEXT, GOOD, GOOD_TEXT, SAID, T
+from tests.ingest.forms import BAD, BAD_TEXT, GOOD, GOOD_TEXT, SAID, T, rollout
 
 ERROR_TEXT = json.dumps({"error": SAID})
 
@@ -46,6 +46,18 @@ def shell(key: str, command: str, code: int, said: str) -> list[dict[str, Any]]:
 
 
 LINES: dict[str, list[Any]] = {
+    "codex, commands that ended before their output": rollout(
+        {"type": "function_call", "name": "shell", "call_id": "c1",
+         "arguments": '{"command": "lss"}'},
+        {"type": "exec_command_end", "call_id": "c1", "exit_code": 127, "status": "failed",
+         "aggregated_output": SAID},
+        {"type": "function_call_output", "call_id": "c1", "output": SAID},
+        {"type": "function_call", "name": "shell", "call_id": "c2",
+         "arguments": '{"command": "ls"}'},
+        {"type": "exec_command_end", "call_id": "c2", "exit_code": 0, "status": "completed",
+         "aggregated_output": "sun"},
+        {"type": "function_call_output", "call_id": "c2", "output": "sun"},
+    ),
     "kiro cli": [
         kiro(1, "AssistantMessage", "toolUse", toolUseId="c1", name="lookup", input=BAD),
         kiro(2, "ToolResults", "toolResult", toolUseId="c1", status="error",
