@@ -57,6 +57,7 @@ from retrieval.memory import (
     SIGNATURES,
     SKIPPED,
     STATISTICS,
+    TAUGHT,
     VERSIONS,
     Followed,
     JudgedSuggestion,
@@ -261,6 +262,7 @@ def _learn_repairs(
     ]
     if tried := tried_in_vain(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         learner.learn_in_vain(cache.made(KNOWLEDGE, tool_row(tool)), tried)
+        cache.put(TAUGHT, tool_row(tool), tool=tool)
     if len({each.outcome for each in of_tool}) == 1:
         return
     lately = [each.execution for each in calls if each.received_at >= since]
@@ -270,6 +272,7 @@ def _learn_repairs(
     for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
         learner.learn_repair(knowledge, repair, schema_hash)
+        cache.put(TAUGHT, tool_row(tool), tool=tool)
         if repair.edits is not None:
             everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
             cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
@@ -356,6 +359,7 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
         outcome.agent or UNNAMED_AGENT,
     )
     cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
+    cache.put(TAUGHT, tool_row(tool), tool=tool)
     judged = JudgedSuggestion(
         outcome=outcome.outcome,
         confidence=issued.suggestion.confidence,

@@ -64,7 +64,17 @@ from retrieval.health.record import (
 from retrieval.health.signals import is_earlier, method_of
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
 from retrieval.knowledge.rules import remember
-from retrieval.memory import AXES, CALL, DOCUMENT, HEALTH, STATISTICS, TROUBLE, USED, tool_row
+from retrieval.memory import (
+    AXES,
+    CALL,
+    DOCUMENT,
+    HEALTH,
+    MARKED,
+    STATISTICS,
+    TROUBLE,
+    USED,
+    tool_row,
+)
 from retrieval.principals import key_mark
 from retrieval.reading.reader import ErrorReading
 
@@ -148,6 +158,7 @@ def learn_mark(
         execution_id=mark.execution_id,
     )
     cache.put(STATISTICS, tool_row(mark.tool), tool=mark.tool)
+    cache.put(MARKED, tool_row(mark.tool), tool=mark.tool)
     if mark.execution_id is not None and (called is None or called.outcome != "success"):
         return  # the call itself is known as a failure
     health = cache.made(HEALTH, tool_row(mark.tool))
@@ -188,6 +199,7 @@ def learn_correction(
         execution_id=correction.execution_id,
     )
     cache.put(STATISTICS, tool_row(tool), tool=tool)
+    cache.put(MARKED, tool_row(tool), tool=tool)
     health, axes = cache.made(HEALTH, tool_row(tool)), normalised_axes(correction.boundary_axes)
     corrected = Corrected(
         at=at,

@@ -19,8 +19,10 @@ from retrieval.memory import (
     DOCUMENT,
     HEALTH,
     KNOWLEDGE,
+    MARKED,
     REPAIR,
     STATISTICS,
+    TAUGHT,
     TROUBLE,
     USED,
     VECTOR,
@@ -34,6 +36,8 @@ _KEPT: Mapping[str, int] = {
 }  # fmt: skip
 """Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB. A
 repair is only written, and of a call little is said later."""
+_EMPTY = frozenset(each.name for each in (VECTOR, TROUBLE, USED, TAUGHT, MARKED))
+"""Kinds of which the key and the rank say all, and which nobody reads here."""
 _KEPT_OTHERS = 2_000
 _MAX_SESSIONS, _MAX_CALLS = 500, 4_000
 SESSION_CALLS = 200
@@ -193,7 +197,7 @@ class WorkspaceCache:
         self.sessions.clear()
 
     def _encoded(self, place: tuple[str, str], data: bytes) -> bytes:
-        if place[0] in (VECTOR.name, TROUBLE.name, USED.name):
+        if place[0] in _EMPTY:
             return data
         sparse = place[0] == HEALTH.name  # of which most is empty, and nothing tells kinds apart
         return encoded(self._rows[place], sparse=sparse)

@@ -185,7 +185,7 @@ def _field(name: str) -> str:
     return f"facts.{quote(name, safe='').replace('.', '%2E')}"
 
 
-LAYOUT = 3
+LAYOUT = 4
 """Of the database; there are no migrations before the first release."""
 _REQUIREMENTS = 1
 """Grows when more is asked of a server than before, so that each is asked again."""

@@ -6,12 +6,14 @@ import json
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
+from aftercall.tables import summed
 from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreFullError, closed
 from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
 from mongo.records import Commit, CounterSum, Cursor, Lease, Row, ToolKey
@@ -25,15 +27,12 @@ _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"
 # Each hour and name is looked up: no read passes over what it does not sum.
 _HOURS = """
 hours (hour) AS (
-    SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour >= :since
+    SELECT min(hour) FROM totals WHERE workspace = :workspace AND hour >= :since
     UNION ALL
-    SELECT (SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour > hours.hour)
+    SELECT (SELECT min(hour) FROM totals WHERE workspace = :workspace AND hour > hours.hour)
     FROM hours WHERE hour < :until
 )
 """
-_NAMED = """
-SELECT counters.* FROM hours CROSS JOIN counters USING (hour)
-WHERE workspace = :workspace AND hour <= :until AND """
 _GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
 
 
@@ -114,7 +113,7 @@ class SqliteKnowledge(files.FileUser):
         )
 
     async def count(self, kind: str, workspace: str | None = None) -> int:
-        query = "SELECT count(*) FROM rows WHERE kind = ?"
+        query = "SELECT coalesce(sum(number), 0) FROM numbers WHERE kind = ?"
         parameters = [kind]
         if workspace is not None:
             query += " AND workspace = ?"
@@ -129,26 +128,21 @@ class SqliteKnowledge(files.FileUser):
         since: int,
         until: int,
         by: Collection[CounterDimension] = (),
-        tool: ToolKey | None = None,
+        tools: Collection[ToolKey] | None = None,
     ) -> list[CounterSum]:
         if not what:
             return []
-        given: dict[str, Any] = {"workspace": workspace, "since": since, "until": until}
-        parts = []
-        for place, name in enumerate(what):
-            begins = f"what >= :n{place} AND what < :n{place} || char(0x10ffff)"
-            parts.append(_NAMED + (begins if name.endswith("*") else f"what = :n{place}"))
-            given[f"n{place}"] = name.removesuffix("*")
-        of_tool = ""
-        if tool is not None:
-            of_tool = "WHERE server = :server AND tool = :tool"
-            given |= {"server": tool.server_name or "", "tool": tool.tool_name}
+        of_tools = "" if tools is None else _OF_TOOLS
+        table = "counters" if of_tools or "tool" in by else "totals"
+        counted, given = _counted(table, what, of_tools)
+        given |= {"workspace": workspace, "since": since, "until": until}
+        given["tools"] = json.dumps([files.named_tool(each) for each in tools or ()])
         groups = ", ".join(_GROUPS[each] for each in by)
         query = f"""
         WITH RECURSIVE {_HOURS}
         SELECT sum(number), {_shown("hour", by)}, {_shown("server", by)}, {_shown("tool", by)},
             {_shown("what", by)}
-        FROM ({" UNION ALL ".join(parts)}) {of_tool} {f"GROUP BY {groups}" if groups else ""}
+        FROM ({counted}) {f"GROUP BY {groups}" if groups else ""}
         """  # noqa: S608
         return await self._readers.run(
             lambda c: [
@@ -160,9 +154,46 @@ class SqliteKnowledge(files.FileUser):
             ]
         )
 
+    async def top_tools(
+        self, workspace: str, what: Sequence[str], *, since: int, until: int, limit: int
+    ) -> list[ToolKey]:
+        if not what:
+            return []
+        counted, given = _counted("counters", what, "AND tool <> ''")
+        given |= {"workspace": workspace, "since": since, "until": until, "limit": limit}
+        query = f"""
+        WITH RECURSIVE {_HOURS}
+        SELECT server, tool FROM ({counted}) GROUP BY server, tool HAVING sum(number) > 0
+        ORDER BY sum(number) DESC, server = '', server, tool LIMIT :limit
+        """  # noqa: S608
+        return await self._readers.run(
+            lambda c: [
+                ToolKey(workspace, server or None, tool) for server, tool in c.execute(query, given)
+            ]
+        )
+
     def close(self) -> None:
         """Finish what was accepted and release everything; blocks; twice does nothing."""
         self._resources.close()
+
+
+_OF_TOOLS = """
+AND (server, tool) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:tools))
+"""
+
+
+def _counted(table: str, what: Sequence[str], which: str) -> tuple[str, dict[str, Any]]:
+    """Return a query for the counters of these names, hour by hour, and what it is given."""
+    parts, given = list[str](), dict[str, Any]()
+    for place, name in enumerate(what):
+        given[f"n{place}"] = name.removesuffix("*")
+        begins = f"what >= :n{place} AND what < :n{place} || char(0x10ffff)"
+        parts.append(
+            f"SELECT {table}.* FROM hours CROSS JOIN {table} USING (hour) "  # noqa: S608
+            f"WHERE workspace = :workspace AND hour <= :until {which} AND "
+            + (begins if name.endswith("*") else f"what = :n{place}")
+        )
+    return " UNION ALL ".join(parts), given
 
 
 def _shown(column: str, by: Collection[CounterDimension]) -> str:
@@ -180,15 +211,23 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         )
     if commit.lease is not None:
         _check_fence(connection, commit.lease)
-    connection.execute(
+    removed = connection.execute(
         """
         DELETE FROM rows WHERE rowid IN (
             SELECT r.rowid FROM json_each(?) AS gone CROSS JOIN rows AS r
             ON r.workspace = ? AND r.kind = gone.value ->> 0 AND r.key = gone.value ->> 1
             WHERE coalesce(gone.value ->> 2, r.rank) = r.rank
-        )
+        ) RETURNING kind
         """,
         (json.dumps([(e.kind, e.key, e.rank) for e in commit.removed]), workspace),
+    ).fetchall()
+    numbers = _new_rows(connection, commit)
+    numbers.subtract(kind for (kind,) in removed)
+    files.insert(
+        connection,
+        "numbers",
+        [(workspace, kind, number) for kind, number in numbers.items() if number],
+        "ON CONFLICT DO UPDATE SET number = number + excluded.number",
     )
     files.insert(
         connection,
@@ -210,13 +249,40 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         ],
         "ON CONFLICT DO UPDATE SET number = number + excluded.number",
     )
+    totals = summed(((each.what, each.hour), n) for each, n in commit.counters.items())
+    files.insert(
+        connection,
+        "totals",
+        [(workspace, *place, number) for place, number in totals.items()],
+        "ON CONFLICT DO UPDATE SET number = number + excluded.number",
+    )
     if any(number < 0 for number in commit.counters.values()):  # names of agents are no more
-        connection.execute("DELETE FROM counters WHERE workspace = ? AND number = 0", (workspace,))
+        for table in ("counters", "totals"):
+            connection.execute(
+                f"DELETE FROM {table} WHERE workspace = ? AND number = 0",  # noqa: S608
+                (workspace,),
+            )
     connection.execute(
         "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)",
         (workspace, position if commit.moved is None else commit.moved[1], serial + 1),
     )
     return int(serial) + 1
+
+
+def _new_rows(connection: sqlite3.Connection, commit: Commit) -> Counter[str]:
+    """Count the rows to write that are not there yet, by kind."""
+    places = {(each.kind, each.key) for each in commit.put}
+    there = connection.execute(
+        """
+        SELECT r.kind, count(*) FROM json_each(?) AS put CROSS JOIN rows AS r
+        ON r.workspace = ? AND r.kind = put.value ->> 0 AND r.key = put.value ->> 1
+        GROUP BY r.kind
+        """,
+        (json.dumps(sorted(places)), commit.workspace),
+    )
+    found = Counter(kind for kind, _ in places)
+    found.subtract(dict(there.fetchall()))
+    return found
 
 
 def _check_fence(connection: sqlite3.Connection, lease: Lease) -> None:
@@ -240,7 +306,7 @@ FILE_NAME = "aftercall.sqlite3"
 """The log, the state of commands, leases and metadata."""
 APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks a file as ours in its header (`PRAGMA application_id`)."""
-LAYOUT = 1
+LAYOUT = 2
 """Of all files (`PRAGMA user_version`); there are no migrations before the first release."""
 _GENERATION = "generation"
 """The fact that says which generation is current."""
