@@ -198,10 +198,71 @@ class Grouped:
 
     pattern: ConsolidatedPattern
     failures: list[Failure] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
+    """Of its failures, each once: many have the same."""
+
+    def add(self, *failures: Failure) -> None:
+        """Put failures into it."""
+        for failure in failures:
+            self.failures.append(failure)
+            if failure.cause not in self.causes:
+                self.causes.append(failure.cause)
 
     def has_cause(self, cause: Cause) -> bool:
-        """Whether any of its failures has this cause."""
-        return cause.is_told and any(is_one_cause(cause, each.cause) for each in self.failures)
+        """Return whether any of its failures has this cause."""
+        return cause.is_told and any(is_one_cause(cause, each) for each in self.causes)
+
+    def contradicts(self, failure: Failure) -> bool:
+        """Return whether the failure says something else, or was repaired otherwise."""
+        return contradict(self.pattern.places, failure.places) or any(
+            are_repaired_otherwise(failure.cause, each) for each in self.causes
+        )
+
+
+class _Groups:
+    """The groups of a tool in their order, found by their leaders' words, causes and vectors."""
+
+    def __init__(self, groups: Iterable[Grouped]) -> None:
+        self.all: list[Grouped] = []
+        self._by_leader: dict[tuple[ErrorCategory, str], Grouped] = {}
+        self._centres: dict[_Kin, list[tuple[Grouped, Vector]]] = {}
+        for each in groups:
+            self.add(each)
+
+    def add(self, group: Grouped) -> None:
+        """Put a group behind the others."""
+        self.all.append(group)
+        leader = plain_signature(group.pattern.leader)
+        self._by_leader.setdefault((group.pattern.category, leader), group)
+
+    def add_centre(self, group: Grouped) -> None:
+        """Have a group found by its vector, if it has any."""
+        pattern = group.pattern
+        if (centre := pattern.vector(pattern.embedder)) is not None:
+            self._centres.setdefault(_kin_of(pattern), []).append((group, centre))
+
+    def like(self, failure: Failure) -> Grouped | None:
+        """Return the group whose leader has the failure's words."""
+        return self._by_leader.get((failure.category, plain_signature(failure.signature)))
+
+    def of_cause(self, failure: Failure) -> Grouped | None:
+        """Return the first group that has the failure's cause."""
+        return next((each for each in self.all if each.has_cause(failure.cause)), None)
+
+    def nearest(self, failure: Failure, vector: Vector | None) -> Grouped | None:
+        """Return the nearest group that says nothing else, of equal ones the last."""
+        near = self._centres.get(_kin_of(failure))
+        if vector is None or not near:
+            return None
+        similarities = np.stack([centre for _, centre in near]) @ vector
+        nearest: list[int] = np.argsort(similarities, kind="stable")[::-1].tolist()
+        for place in nearest:
+            group, _ = near[place]
+            if similarities[place] < MIN_SIMILARITY:
+                break
+            if not group.contradicts(failure):
+                return group
+        return None
 
 
 async def grouped(
@@ -215,24 +276,26 @@ async def grouped(
     `previous` are its patterns as they were; of its failures the `MAX_FAILURES` most frequent are
     looked at. `open_model` is called where vectors must decide between several places.
     """
-    groups = [Grouped(each) for each in sorted(previous, key=lambda each: each.pattern_id)]
-    homes = {mark: group for group in groups for mark in group.pattern.marks()}
+    groups = _Groups(Grouped(each) for each in sorted(previous, key=lambda e: e.pattern_id))
+    homes = {mark: group for group in groups.all for mark in group.pattern.marks()}
     still_open = []
     for failure in sorted(failures, key=_most_frequent_first)[:MAX_FAILURES]:
         home = homes.get(mark_of(failure.document_id))
         if home is None or not are_one_category(home.pattern.category, failure.category):
-            home = _like(groups, failure)
+            home = groups.like(failure)
         if home is None:
             still_open.append(failure)
         else:
-            home.failures.append(failure)
+            home.add(failure)
     still_open = _joined(groups, still_open)
-    vectors, made_by = await _vectors(groups, still_open, open_model)
+    vectors, made_by = await _vectors(groups.all, still_open, open_model)
+    for group in groups.all:
+        groups.add_centre(group)
     for failure in still_open:
         found = (
-            _like(groups, failure)
-            or next((group for group in groups if group.has_cause(failure.cause)), None)
-            or _nearest(groups, failure, vectors.get(failure.signature))
+            groups.like(failure)
+            or groups.of_cause(failure)
+            or groups.nearest(failure, vectors.get(failure.signature))
         )
         if found is None:
             named = (tool.server_name or "", tool.tool_name, failure.category, failure.signature)
@@ -249,21 +312,22 @@ async def grouped(
             )
             if (vector := vectors.get(failure.signature)) is not None:
                 found.pattern.set_vector(vector, made_by)
-            groups.append(found)
-        found.failures.append(failure)
-    kept = _merge_causes([each for each in groups if each.failures])
+            groups.add(found)
+            groups.add_centre(found)
+        found.add(failure)
+    kept = _merge_causes([each for each in groups.all if each.failures])
     return sorted(kept, key=lambda each: each.pattern.pattern_id), len(vectors)
 
 
-def _joined(groups: Sequence[Grouped], failures: Iterable[Failure]) -> list[Failure]:
+def _joined(groups: _Groups, failures: Iterable[Failure]) -> list[Failure]:
     """Put failures where their cause is; return those that are left."""
     left = []
     for failure in failures:
-        home = next((group for group in groups if group.has_cause(failure.cause)), None)
+        home = groups.of_cause(failure)
         if home is None:
             left.append(failure)
         else:
-            home.failures.append(failure)
+            home.add(failure)
     return left
 
 
@@ -271,12 +335,11 @@ def _merge_causes(groups: Sequence[Grouped]) -> list[Grouped]:
     """Return the groups, those of one cause as the one of them that is there longest."""
     kept: list[Grouped] = []
     for group in sorted(groups, key=_oldest_first):
-        group_causes = [each.cause for each in group.failures if each.cause.is_told]
-        home = next((each for each in kept if any(map(each.has_cause, group_causes))), None)
+        home = next((each for each in kept if any(map(each.has_cause, group.causes))), None)
         if home is None:
             kept.append(group)
         else:
-            home.failures += group.failures
+            home.add(*group.failures)
     return kept if len(kept) == len(groups) else _merge_causes(kept)
 
 
@@ -304,29 +367,6 @@ async def _vectors(
     for each in lacking:
         each.set_vector(found[each.leader], embedder.fingerprint)
     return found, embedder.fingerprint
-
-
-def _like(groups: Iterable[Grouped], failure: Failure) -> Grouped | None:
-    said = plain_signature(failure.signature)
-    alike = (each for each in groups if each.pattern.category == failure.category)
-    return next((each for each in alike if plain_signature(each.pattern.leader) == said), None)
-
-
-def _nearest(groups: Iterable[Grouped], failure: Failure, vector: Vector | None) -> Grouped | None:
-    if vector is None:
-        return None
-    best, nearness, kin = None, MIN_SIMILARITY, _kin_of(failure)
-    for group in groups:
-        pattern = group.pattern
-        contradicts = contradict(pattern.places, failure.places) or any(
-            are_repaired_otherwise(failure.cause, each.cause) for each in group.failures
-        )
-        if _kin_of(pattern) == kin and not contradicts:
-            centre = pattern.vector(pattern.embedder)
-            similarity = -1.0 if centre is None else float(centre @ vector)
-            if similarity >= nearness:
-                best, nearness = group, similarity
-    return best
 
 
 @dataclass(frozen=True, slots=True)
