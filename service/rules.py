@@ -12,12 +12,20 @@ from aftercall.models import LearnedRule, MarkBurst
 from mongo.contents import RuleChange, RuleRemoval, removal_event
 from mongo.protocol import Store
 from mongo.records import Row, ToolKey
-from retrieval.answer import lesson_of
-from retrieval.edits import edit_key
-from retrieval.knowledge.repairs import common_repairs
-from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.memory import KNOWLEDGE, MARKED, STATISTICS, TAUGHT, RowKind, tool_of_row, tool_row
-from retrieval.principals import principal_of
+from retrieval.knowledge.memory import (
+    KNOWLEDGE,
+    MARKED,
+    STATISTICS,
+    TAUGHT,
+    RowKind,
+    tool_of_row,
+    tool_row,
+)
+from retrieval.knowledge.rewrites.edits import edit_key
+from retrieval.knowledge.rewrites.sentences import lesson_of
+from retrieval.knowledge.rows.principals import principal_of
+from retrieval.knowledge.tool.repairs import common_repairs
+from retrieval.knowledge.tool.rules import ToolKnowledge
 
 _PAGE = 50
 """Tools that are read together: what is known of one may take 100 kB."""

@@ -12,8 +12,8 @@ from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
 from mongo.records import Commit, Row, StateRow, ToolKey, encoded
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.health.record import KnownHealth, Weak
-from retrieval.memory import HEALTH, REGISTERED, Memory, Registered, tool_row
+from retrieval.knowledge.memory import HEALTH, REGISTERED, Memory, Registered, tool_row
+from retrieval.knowledge.rows.health import KnownHealth, Weak
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -61,7 +61,7 @@ async def test_of_many_registered_tools_those_asked_about_are_read(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the names of their calls; all are, where one evolved from another or any is promoted."""
-    monkeypatch.setattr("retrieval.memory._MAX_TOOLS", 2)
+    monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", 2)
     for name in "abc":
         await put(store, a_tool(name))
         names = encoded(Registered(schema_hashes={name: None}))
