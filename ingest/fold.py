@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from aftercall.background import ANSWERS
 from aftercall.models import Execution
 from ingest import learner, trials
 from ingest.mining import mine, passed, tried_in_vain
+from ingest.pacing import let_answers_pass
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     Called,
@@ -78,8 +78,6 @@ _CONTENTS: dict[EventKind, type[Any]] = {
     "promotion": PromotionEvent,
     "rule": RuleRemoval,
 }
-_COURTESY_S = 0.005
-"""Longest time that an event waits for answers: beside questions without a pause 200 a second."""
 _OF_A_CALL = (KNOWLEDGE, HEALTH, STATISTICS, REGISTERED, SIGNATURES, VERSIONS)
 """Rows of a tool that its calls are learned into."""
 log = logging.getLogger("aftercall.learner")
@@ -147,7 +145,7 @@ def learn(cache: WorkspaceCache, batch: Batch) -> Learned:
     """Learn from each event into the cache's rows; what cannot be learned is logged and noted."""
     learned = Learned()
     for event in batch.events:
-        ANSWERS.let(_COURTESY_S)
+        let_answers_pass()
         try:
             _learn(cache, batch, event, learned)
         except Exception:
@@ -391,6 +389,7 @@ def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None
 def _read(events: Sequence[Event]) -> Batch:
     batch = Batch(events, {}, {})
     for event in events:
+        let_answers_pass()
         found: Any = None
         try:
             if event.kind == "execution":
