@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from aftercall.explain import how_to_install
+from aftercall.extensions import load_plugins
 from embeddings import models
 from embeddings.bert_graph import WEIGHTS_FILE
 from embeddings.protocol import Embedder, EmbeddingError, Role, ThreadedEmbedder, Vectors
@@ -55,7 +56,7 @@ class HashingEmbedder(ThreadedEmbedder):
 
 
 def hashed_vector(text: str, dimension: int) -> Vectors:
-    """The unit vector of a text, shape (dimension,), float32; the same on every machine."""
+    """Return the unit vector of a text, shape (dimension,), float32; the same on every machine."""
     vector = np.zeros(dimension, dtype=np.float32)
     for feature, weight in _features(text):
         digest = zlib.crc32(feature.encode())
@@ -174,7 +175,10 @@ class OnnxModel:
         self._tokenizer.enable_truncation(files.max_length)
 
     def lengths(self, texts: list[str]) -> list[int]:
-        """How long texts are, in tokens of four characters: by characters a third is padding."""
+        """Return how long texts are, in tokens of four characters.
+
+        By characters a third is padding.
+        """
         return [4 * len(encoding.ids) for encoding in self._tokenizer.encode_batch(texts)]
 
     # This family embeds both roles alike.
@@ -227,7 +231,7 @@ class CachedEmbedder:
     """`Embedder` that remembers the vectors of the questions last asked, at most `size` of them.
 
     10,000 of MiniLM's take 17 MB; with 0 nothing is kept, and concurrent requests for one text
-    still share its embedding. Documents go into an index, and nobody asks for their vectors again.
+    still share its embedding. Documents go into an index, and no one asks for their vectors again.
     For one event loop; closes the embedder behind it.
     """
 
@@ -286,7 +290,7 @@ class CachedEmbedder:
         except Exception as error:  # noqa: BLE001 - handed to every caller that waits
             for future in futures.values():
                 future.set_exception(error)
-                future.exception()  # seen: nobody may be waiting any more
+                future.exception()  # seen: no one may be waiting any more
         else:
             for (key, future), vector in zip(futures.items(), vectors, strict=True):
                 if self._cached.maxsize and role == "query":
@@ -303,14 +307,14 @@ ACCEPTED = (
     f"'{models.BUNDLED_NAME}' (the bundled model, on ONNX Runtime), "
     "'onnx:FOLDER' (a BERT in a sentence-transformers folder, on ONNX Runtime), "
     "'st:NAME_OR_PATH' (any model of sentence-transformers, on torch), "
-    "'hashing' (no model)"
+    "'hashing' (no model), 'NAME:ARGUMENT' of a plug-in (docs/plugins.md)"
 )
 
 
 async def open_embedder(
     model: str = models.BUNDLED_NAME, *, cache_size: int = 10_000, threads: int | None = None
 ) -> CachedEmbedder:
-    """The embedder of that name (one of `ACCEPTED`), with a cache of texts before it.
+    """Return the embedder of that name (one of `ACCEPTED`), with a cache of texts before it.
 
     `threads` are those of ONNX Runtime, 2 when `None`. The caller closes it.
     """
@@ -323,6 +327,8 @@ async def open_embedder(
         embedder = await OnnxEmbedder.open(find, threads=threads or DEFAULT_THREADS)
     elif kind == "st" and argument:
         embedder = await SentenceTransformersEmbedder.open(argument)
+    elif added := load_plugins("embedders").get(kind):
+        embedder = await added(argument, threads=threads or DEFAULT_THREADS)
     else:
         raise EmbeddingError(f"unknown embedding model {model!r}; accepted are {ACCEPTED}")
     return CachedEmbedder(embedder, cache_size)

@@ -37,10 +37,10 @@ from retrieval.knowledge.patterns.consolidation import (
     ConsolidatedPattern,
     Failure,
     Lesson,
-    lesson_of_pattern,
     subjects_of,
 )
 from retrieval.knowledge.patterns.groups import MAX_FAILURES, grouped, merged
+from retrieval.knowledge.patterns.lessons import lesson_of_pattern
 from retrieval.knowledge.rows.documents import Document, Kind
 from retrieval.knowledge.rows.log import executions
 from retrieval.knowledge.tool.causes import NO_CHANGES, changes_of

@@ -29,6 +29,7 @@ from mongo.records import CounterSum, ToolKey
 from retrieval.answers.fitness.history import ToolHistory
 from retrieval.answers.fitness.search import ToolChooser
 from retrieval.answers.known_tools.facts import ToolFacts
+from retrieval.answers.proposers.registry import register_plugins
 from retrieval.answers.suggest import Suggester
 from retrieval.index.protocol import VectorIndex
 from retrieval.knowledge.memory import Memory
@@ -143,6 +144,7 @@ async def open_context(
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
         index.on_error = partial(metrics.failed, "vectors")
+        register_plugins()
         redactor = open_redactor(settings)
         learning = await stack.enter_async_context(open_learning(settings, stores, attention))
         indexer = learning.indexer

@@ -5,6 +5,8 @@ researcher's own is registered, not patched in:
 
     register(Proposer("mine", frozenset(("bad_format",)), my_options))
 
+or comes with another distribution (`register_plugins`, docs/plugins.md),
+
 and `without("mine")` asks all but one of them, which is how the ablation counts what each earns.
 """
 
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from aftercall.extensions import load_plugins
 from retrieval.answers.proposers.bounds import out_of_range_options
 from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.context import context_options
@@ -22,12 +25,11 @@ from retrieval.answers.proposers.paths import path_options
 from retrieval.answers.proposers.records import record_options, unlocated_record_options
 from retrieval.answers.proposers.session import session_options
 from retrieval.answers.proposers.slips import without_rival
+from retrieval.answers.proposers.types import unwrapped_options, wrong_type_options
 from retrieval.answers.proposers.values import (
     refused_value_options,
     stated_value_options,
-    unwrapped_options,
     usual_values,
-    wrong_type_options,
 )
 from retrieval.knowledge.reading.faults import Fault, FaultKind
 
@@ -74,6 +76,12 @@ def register(proposer: Proposer | WholeProposer) -> None:
         _whole[proposer.name] = proposer
     else:
         _proposers[proposer.name] = proposer
+
+
+def register_plugins() -> None:
+    """Register the proposers that other distributions add, in the order of their names."""
+    for proposer in load_plugins("proposers").values():
+        register(proposer)
 
 
 def unregister(name: str) -> None:

@@ -49,8 +49,9 @@ from aftercall.arguments import UnreadableArgumentsError, arguments_of
 from aftercall.change_classes import reads_only
 from aftercall.client import AsyncClient
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
+from aftercall.error_texts import ErrorTexts, ToolKey, name_or_none
 from aftercall.json_values import JsonObject, bounded_text, json_or_none
-from aftercall.mcp_calls import Caller, ErrorTexts, McpResultReader, ToolKey, name_or_none
+from aftercall.mcp_calls import Caller, McpResultReader
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.results import read_exception
