@@ -17,6 +17,10 @@ _BEGINS = re.compile(
     r"(?:[ ][\w ]{1,40}|[ ]?\(\S{1,20}\)|[ ]?\[\S{1,20}\])?:[ ]?\S"
     r"|Traceback \(most recent call last\):"
 )
+_OF_SERVERS = re.compile(
+    r"\s*(?:Error (?:executing|calling) tool ['\"]?[\w./:-]{1,128}['\"]?|MCP error -?\d{1,6}): ?\S"
+)
+"""How SDKs of MCP put an exception of a tool into its text."""
 _SET_OFF = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`|: ?(\S+?)[.\s]*$")
 _LEAST = 3
 """Characters of what is set off: fewer are in any text."""
@@ -60,6 +64,8 @@ class ErrorTexts:
         known = self._known.get(tool)
         if known and _form(text) in known:
             return "the tool sent the like as an error before"
+        if _OF_SERVERS.match(text) and not any(text == value for value in sent.values()):
+            return "it is how servers report a failed call"
         begins = _BEGINS.match(text)
         if begins is None or any(isinstance(e, str) and text in e for e in sent.values()):
             return None  # nor is what the caller itself sent

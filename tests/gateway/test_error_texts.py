@@ -95,3 +95,10 @@ async def test_a_text_that_reads_as_an_error_is_recorded_as_one_and_left_as_it_i
     assert [each["outcome"] for each in service.recorded] == ["failure", "failure"]
     for each in (found, silent):
         assert each.meta["aftercall"]["readAsError"] == "it begins as errors do"
+
+
+def test_how_servers_report_a_failure_is_one_of_a_reading_tool_too() -> None:
+    """The prefix of MCP's SDK stands before no file and no row; what was sent is no error."""
+    text = "Error executing tool search: 1 validation error"
+    assert ErrorTexts().why(TOOL, text, {"query": "x"}, reads=True) is not None
+    assert ErrorTexts().why(TOOL, text, {"query": text}, reads=True) is None
