@@ -65,7 +65,7 @@ class ErrorTexts:
         if known and _form(text) in known:
             return "the tool sent the like as an error before"
         if _OF_SERVERS.match(text) and not any(text == value for value in sent.values()):
-            return "it is how servers report a failed call"
+            return "it begins as errors do"
         begins = _BEGINS.match(text)
         if begins is None or any(isinstance(e, str) and text in e for e in sent.values()):
             return None  # nor is what the caller itself sent

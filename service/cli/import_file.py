@@ -75,8 +75,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_pattern,
         metavar="REGEX",
         help="results in transcripts that it is found in are failures. Without either option, "
-        "results that begin as errors do are taken for failures, and marked so; of a tool that only "
-        "reads only where they quote what was sent, or begin as servers of MCP report failures",
+        "results that begin as errors do are taken for failures, and marked so; those of a tool "
+        "that only reads, where they quote what was sent or begin as MCP servers' failures do",
     )
     add_common(parser)
 
