@@ -23,12 +23,15 @@ from aftercall.adapters.fastmcp import ReflectionMiddleware, ServiceStart, take_
 from aftercall.contracts import Deliverable
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
+from aftercall.gateway.beside_tools import BesideTools
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.connection import FirstAnswers
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
+from aftercall.gateway.providers import UpstreamProvider
+from aftercall.gateway.relay import FrontWire
 from aftercall.gateway.tool_search import NAMES, ToolSearch
-from aftercall.gateway.upstreams import Upstream, UpstreamProvider
+from aftercall.gateway.upstreams import Upstream
 from aftercall.json_values import bounded_text, make_json_value
 from aftercall.models import ToolAnnotations, ToolSpec
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
@@ -202,7 +205,9 @@ class _Callers:
         self._opening = asyncio.Lock()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        headers = dict(scope.get("headers", ()))
+        # Blanks around a value are not part of it (RFC 9110, 5.5); the MCP SDK compares them.
+        given = [(name, value.strip(b" \t")) for name, value in scope.get("headers", ())]
+        scope, headers = {**scope, "headers": given}, dict(given)
         kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = key.strip() if kind.lower() == "bearer" else ""
         if (problem := await self._problem(key)) is None:
@@ -331,7 +336,9 @@ def build_gateway(
         ],
     )
     take_texts(gateway)
+    upstreams.front.serve(gateway)
     upstreams.announcer.serve(gateway)
+    BesideTools(upstreams.servers, upstreams.announcer.bus).serve(gateway)
     # A call of a tool whose server is away must say so, and not "unknown tool".
     gateway.provider_error_strategy = "raise"
     # Without a lookup the MCP SDK lists all tools before every call over HTTP (2026-07-28), to
@@ -357,8 +364,11 @@ class _Upstreams:
         self._configured = {server.name: server for server in config.servers}
         self._registrar = ToolRegistrar(client)
         self._changed = {server.name: asyncio.Event() for server in config.servers}
+        self.front = front = FrontWire()
         self.servers = [
-            Upstream(server, on_tools_changed=self._changed[server.name].set, errlog=errlog)
+            Upstream(
+                server, on_tools_changed=self._changed[server.name].set, errlog=errlog, front=front
+            )
             for server in config.servers
         ]
         self._lists = lists
