@@ -17,6 +17,7 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp import MCPError
 from pydantic import PrivateAttr
 
+from aftercall.adapters import asked_user
 from aftercall.gateway.connection import FirstAnswers, UpstreamUnavailableError
 from aftercall.gateway.relay import crossing_meta, progress_to
 from aftercall.gateway.upstreams import Upstream
@@ -46,6 +47,8 @@ class UpstreamTool(ProxyTool):
         request = context.request_context
         meta = dict(request.meta or {}) if request is not None else {}
         sent = {key: value for key, value in meta.items() if not key.startswith("aftercall/")}
+        # An answer to our own question is none to the server's.
+        is_own = asked_user.is_own_state(context.request_state)
         try:
             with self._upstream.relay.serving(context):
                 result = await self._upstream.call_tool(
@@ -53,8 +56,8 @@ class UpstreamTool(ProxyTool):
                     arguments,
                     meta=crossing_meta(sent) or None,
                     progress_callback=progress_to(context, meta.get("progressToken")),
-                    input_responses=context.input_responses,
-                    request_state=context.request_state,
+                    input_responses=None if is_own else context.input_responses,
+                    request_state=None if is_own else context.request_state,
                 )
         except MCPError as error:
             if error.code == mcp_types.MISSING_REQUIRED_CLIENT_CAPABILITY:
