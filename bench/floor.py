@@ -21,7 +21,7 @@ from embeddings.models import bundled_model
 from embeddings.text import question_text, terms_text
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexQuery
-from retrieval.reading.reader import read_error
+from retrieval.knowledge.reading.reader import read_error
 
 WARM_UP = 20
 

@@ -35,7 +35,7 @@ from tokenizers import Tokenizer
 from bench import history
 from bench.service import percentiles, say
 from embeddings.models import BUNDLED_TOKENIZER
-from retrieval.known_tools.common import COMMON_WORDS, estimate_tokens
+from retrieval.answers.known_tools.common import COMMON_WORDS, estimate_tokens
 from service.context import (
     Lifecycle,  # as above
     open_context,
@@ -264,7 +264,7 @@ def page(figures: Json) -> str:
         f"| time, all caches of the tools dropped | | {ms('cold')} |",
         f"| time, Markdown form, warm | | {ms('markdown')} |",
         "",
-        "The estimate (`retrieval/known_tools/common.py`) beside WordPiece:",
+        "The estimate (`retrieval/answers/known_tools/common.py`) beside WordPiece:",
         "",
         "| answer | budget | estimate | WordPiece | tools |",
         "|---|---|---|---|---|",

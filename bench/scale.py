@@ -35,8 +35,8 @@ from bench.service import Service, ask, load, percentiles, say, serving
 from embeddings.embedders import open_embedder
 from ingest.pacing import EMBED_BATCH
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.log import counts
-from retrieval.memory import DOCUMENT
+from retrieval.knowledge.memory import DOCUMENT
+from retrieval.knowledge.rows.log import counts
 
 ROOT = Path(__file__).parents[1]
 

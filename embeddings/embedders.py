@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from aftercall.explain import how_to_install
+from aftercall.extensions import load_plugins
 from embeddings import models
 from embeddings.bert_graph import WEIGHTS_FILE
 from embeddings.protocol import Embedder, EmbeddingError, Role, ThreadedEmbedder, Vectors
@@ -303,7 +304,7 @@ ACCEPTED = (
     f"'{models.BUNDLED_NAME}' (the bundled model, on ONNX Runtime), "
     "'onnx:FOLDER' (a BERT in a sentence-transformers folder, on ONNX Runtime), "
     "'st:NAME_OR_PATH' (any model of sentence-transformers, on torch), "
-    "'hashing' (no model)"
+    "'hashing' (no model), 'NAME:ARGUMENT' of a plug-in (docs/plugins.md)"
 )
 
 
@@ -323,6 +324,8 @@ async def open_embedder(
         embedder = await OnnxEmbedder.open(find, threads=threads or DEFAULT_THREADS)
     elif kind == "st" and argument:
         embedder = await SentenceTransformersEmbedder.open(argument)
+    elif added := load_plugins("embedders").get(kind):
+        embedder = await added(argument, threads=threads or DEFAULT_THREADS)
     else:
         raise EmbeddingError(f"unknown embedding model {model!r}; accepted are {ACCEPTED}")
     return CachedEmbedder(embedder, cache_size)

@@ -11,7 +11,8 @@ from cachetools import LRUCache
 from embeddings.protocol import Embedder, Vectors
 from mongo.protocol import Knowledge
 from mongo.records import Commit, Row, encoded
-from retrieval.boundaries.clusters import (
+from retrieval.knowledge.memory import AXIS_CLUSTERS, Memory
+from retrieval.knowledge.patterns.clusters import (
     AxisClusters,
     cluster,
     named,
@@ -20,8 +21,7 @@ from retrieval.boundaries.clusters import (
     phrase_vectors,
     sentences_of,
 )
-from retrieval.health.record import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
-from retrieval.memory import AXIS_CLUSTERS, Memory
+from retrieval.knowledge.rows.health import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
 
 _CHUNK = 16
 """Axes embedded at a time, so that a question that comes meanwhile waits for few."""

@@ -37,13 +37,7 @@ from mongo.contents import (
 )
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
-from retrieval.edits import edit_key, edits_of_key
-from retrieval.health.signals import weakness_of
-from retrieval.index.protocol import Kind
-from retrieval.knowledge.documents import document_id, shape_of
-from retrieval.knowledge.links import MAX_CALLS
-from retrieval.knowledge.rules import UNNAMED_AGENT, ToolKnowledge, workspace_wide
-from retrieval.memory import (
+from retrieval.knowledge.memory import (
     AGENTS,
     AXES,
     CALL,
@@ -64,7 +58,12 @@ from retrieval.memory import (
     RowKind,
     tool_row,
 )
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.rewrites.edits import edit_key, edits_of_key
+from retrieval.knowledge.rows.documents import Kind, document_id, shape_of
+from retrieval.knowledge.rows.health_signals import weakness_of
+from retrieval.knowledge.tool.links import MAX_CALLS
+from retrieval.knowledge.tool.rules import UNNAMED_AGENT, ToolKnowledge, workspace_wide
 
 LOOKBACK = timedelta(hours=20)
 MARGIN = timedelta(days=1)

@@ -26,8 +26,8 @@ from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
 from mongo.records import Commit, Cursor, Event, Head, Lease, Removal, Row, decoded
 from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
-from retrieval.knowledge.documents import Document
-from retrieval.memory import DOCUMENT, VECTOR, Memory
+from retrieval.knowledge.memory import DOCUMENT, VECTOR, Memory
+from retrieval.knowledge.rows.documents import Document
 
 log = logging.getLogger("aftercall.learner")
 

@@ -13,7 +13,7 @@ from ingest.sampling import SuccessSampler
 from mongo.contents import execution_event
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Appended, Event
-from retrieval.parameters import bounded, is_large
+from retrieval.knowledge.values.parameters import bounded, is_large
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CLOCK_SKEW = timedelta(hours=24)

@@ -18,9 +18,11 @@ from mongo.contents import (
     plain,
 )
 from mongo.records import Counter
-from retrieval import counters as what
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
+from retrieval.knowledge.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_row
+from retrieval.knowledge.patterns.consolidation import MAX_EXAMPLES, mark_of
+from retrieval.knowledge.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.rewrites.edit_effects import apply_edits
+from retrieval.knowledge.rewrites.edits import (
     Edit,
     EditDoesNotApplyError,
     ValueSources,
@@ -29,12 +31,19 @@ from retrieval.edits import (
     edits_of_key,
     names_of,
 )
-from retrieval.fitness.registry import tool_document_id
-from retrieval.fitness.relevance import tool_terms, tool_text
-from retrieval.index.protocol import Kind
-from retrieval.knowledge.answers import error_within, is_empty
-from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
-from retrieval.knowledge.repairs import (
+from retrieval.knowledge.rows import counters as what
+from retrieval.knowledge.rows.documents import (
+    MAX_EXECUTION_IDS,
+    Document,
+    Kind,
+    document_id,
+    shape_of,
+)
+from retrieval.knowledge.rows.principals import agent_mark, marked, remember_mark
+from retrieval.knowledge.rows.registry import tool_document_id
+from retrieval.knowledge.rows.results import error_within, is_empty
+from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
+from retrieval.knowledge.tool.repairs import (
     MAX_FIRST_CALLS,
     MAX_HEARD,
     FirstCall,
@@ -43,7 +52,7 @@ from retrieval.knowledge.repairs import (
     common_repairs,
     told_by,
 )
-from retrieval.knowledge.rules import (
+from retrieval.knowledge.tool.rules import (
     MAX_EDITS_LENGTH,
     MAX_PROFILES,
     NO_SCHEMA,
@@ -53,18 +62,14 @@ from retrieval.knowledge.rules import (
     signature_id,
     skeleton_of,
 )
-from retrieval.knowledge.runs import (
+from retrieval.knowledge.tool.runs import (
     EMPTY,
     forget_repeat,
     learn_recovery,
     learn_repeat,
     session_mark,
 )
-from retrieval.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_row
-from retrieval.patterns import MAX_EXAMPLES, mark_of
-from retrieval.principals import agent_mark, marked, remember_mark
-from retrieval.reading.reader import ErrorReading, read_error
-from retrieval.values import same_value
+from retrieval.knowledge.values.scalars import same_value
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
 _OF_THE_MOMENT = TRANSIENT | {"contract_violation", "user_rejected"}

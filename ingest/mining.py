@@ -9,9 +9,9 @@ from aftercall.json_patch import same_json
 from aftercall.models import Execution
 from aftercall.outcomes import TRANSIENT
 from aftercall.tables import gathered
-from retrieval.edits import Edit, ValueSources
-from retrieval.inference import all_edits, infer_edits
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.rewrites.edits import Edit, ValueSources
+from retrieval.knowledge.rewrites.inference import all_edits, infer_edits
 
 MAX_GAP = timedelta(minutes=30)
 """A success that comes later answers another need."""

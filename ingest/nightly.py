@@ -20,7 +20,7 @@ from ingest.leases import LeaseKeeper
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
 from mongo.records import Commit, Removal, Row
-from retrieval.memory import Memory
+from retrieval.knowledge.memory import Memory
 
 LEASE, REBUILD = "nightly", "rebuild"
 REPORT_FACT = "nightly"

@@ -23,15 +23,17 @@ from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.paging import all_rows
 from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
-from retrieval.causes import NO_CHANGES, changes_of
-from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
-from retrieval.fitting import refit_scaling
-from retrieval.index.protocol import Kind
-from retrieval.knowledge.documents import Document
-from retrieval.known_tools.common import ToolRecord
-from retrieval.log import executions
-from retrieval.memory import CALIBRATION, CONSOLIDATED, DOCUMENT, JUDGED, PATTERN, STATISTICS
-from retrieval.patterns import (
+from retrieval.knowledge.confidence import ENOUGH_OUTCOMES, Scaling
+from retrieval.knowledge.fitting import refit_scaling
+from retrieval.knowledge.memory import (
+    CALIBRATION,
+    CONSOLIDATED,
+    DOCUMENT,
+    JUDGED,
+    PATTERN,
+    STATISTICS,
+)
+from retrieval.knowledge.patterns.consolidation import (
     MAX_FAILURES,
     ConsolidatedPattern,
     Failure,
@@ -41,6 +43,10 @@ from retrieval.patterns import (
     merged,
     subjects_of,
 )
+from retrieval.knowledge.rows.documents import Document, Kind
+from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.tool.causes import NO_CHANGES, changes_of
+from retrieval.knowledge.tool.record import ToolRecord
 
 log = logging.getLogger("aftercall.nightly")
 _MOST_FAILURES = (1 << 29) - 1

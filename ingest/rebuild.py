@@ -22,7 +22,7 @@ from mongo.paging import all_rows
 from mongo.protocol import Knowledge, Store
 from mongo.records import Commit
 from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
-from retrieval.memory import DOCUMENT, NIGHTLY, Memory
+from retrieval.knowledge.memory import DOCUMENT, NIGHTLY, Memory
 
 _RETRY_S = 1.0
 _OUTAGE_S = 60.0

@@ -5,10 +5,10 @@ from importlib.resources import files
 from pydantic import ValidationError
 
 from aftercall.json_patch import same_json
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import EditDoesNotApplyError
-from retrieval.knowledge.documents import CommonMistakes, SeedEntry
-from retrieval.values import catalogue
+from retrieval.knowledge.rewrites.edit_effects import apply_edits
+from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError
+from retrieval.knowledge.rows.documents import CommonMistakes, SeedEntry
+from retrieval.knowledge.values.scalars import catalogue
 
 
 class SeedCorpusError(ValueError):

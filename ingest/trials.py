@@ -29,22 +29,20 @@ from ingest.learner import session_of
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN, Called, CorrectionRecord, FailureRecord, StoredExecution, plain
 from mongo.records import OWNER, ToolKey
-from retrieval.boundaries.clusters import normalised_axes
-from retrieval.fitness.statistics import (
-    MAX_NEGATIVE_TAGS,
-    MAX_SCENARIO_TRIALS,
-    MAX_SCENARIOS,
-    NO_VERSION,
-    ToolTrials,
-    Trial,
-    TrialKind,
-    merged,
-    moment_of,
-    trial_of,
-    trial_of_call,
-    with_trial,
+from retrieval.knowledge.memory import (
+    AXES,
+    CALL,
+    DOCUMENT,
+    HEALTH,
+    STATISTICS,
+    TROUBLE,
+    USED,
+    tool_row,
 )
-from retrieval.health.record import (
+from retrieval.knowledge.patterns.clusters import normalised_axes
+from retrieval.knowledge.reading.reader import ErrorReading
+from retrieval.knowledge.rows.documents import MAX_EXECUTION_IDS, Document, document_id
+from retrieval.knowledge.rows.health import (
     MAX_METHOD_SESSIONS,
     OWN_FAILURES,
     Corrected,
@@ -61,12 +59,23 @@ from retrieval.health.record import (
     remember_user,
     short,
 )
-from retrieval.health.signals import is_earlier, method_of
-from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
-from retrieval.knowledge.rules import remember
-from retrieval.memory import AXES, CALL, DOCUMENT, HEALTH, STATISTICS, TROUBLE, USED, tool_row
-from retrieval.principals import key_mark
-from retrieval.reading.reader import ErrorReading
+from retrieval.knowledge.rows.health_signals import is_earlier, method_of
+from retrieval.knowledge.rows.principals import key_mark
+from retrieval.knowledge.rows.statistics import (
+    MAX_NEGATIVE_TAGS,
+    MAX_SCENARIO_TRIALS,
+    MAX_SCENARIOS,
+    NO_VERSION,
+    ToolTrials,
+    Trial,
+    TrialKind,
+    merged,
+    moment_of,
+    trial_of,
+    trial_of_call,
+    with_trial,
+)
+from retrieval.knowledge.tool.rules import remember
 
 _MAX_MESSAGE = 500
 """Characters kept of an error message: it is shown, not searched."""

@@ -10,10 +10,7 @@ from aftercall.tables import keep
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Removal, Row, ToolKey, encoded
-from retrieval.knowledge.documents import Document
-from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.knowledge.session_calls import SessionCall, extract, session_call
-from retrieval.memory import (
+from retrieval.knowledge.memory import (
     AXES,
     CALL,
     DOCUMENT,
@@ -26,6 +23,9 @@ from retrieval.memory import (
     VECTOR,
     RowKind,
 )
+from retrieval.knowledge.rows.documents import Document
+from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
+from retrieval.knowledge.tool.rules import ToolKnowledge
 
 T = TypeVar("T")
 _KEPT: Mapping[str, int] = {

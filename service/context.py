@@ -26,13 +26,14 @@ from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import Store
 from mongo.records import CounterSum, ToolKey
-from retrieval.boundaries.cohesion import CohesionRules
-from retrieval.fitness.history import ToolHistory
-from retrieval.fitness.search import ToolChooser
+from retrieval.answers.fitness.history import ToolHistory
+from retrieval.answers.fitness.search import ToolChooser
+from retrieval.answers.known_tools.facts import ToolFacts
+from retrieval.answers.proposers.registry import register_plugins
+from retrieval.answers.suggest import Suggester
 from retrieval.index.protocol import VectorIndex
-from retrieval.known_tools.facts import ToolFacts
-from retrieval.memory import Memory
-from retrieval.suggest import Suggester
+from retrieval.knowledge.memory import Memory
+from retrieval.knowledge.patterns.cohesion import CohesionRules
 from service.journal import open_journal
 from service.keys import ANYBODY, Access, Keyring, open_keyring, quorum_of
 from service.learning import Learning, Relearning, open_learning
@@ -141,6 +142,7 @@ async def open_context(
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
         index.on_error = partial(metrics.failed, "vectors")
+        register_plugins()
         redactor = open_redactor(settings)
         learning = await stack.enter_async_context(open_learning(settings, stores, attention))
         indexer = learning.indexer

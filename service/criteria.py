@@ -6,7 +6,7 @@
 from typing import Final
 
 from aftercall import models as m
-from retrieval import counters as what
+from retrieval.knowledge.rows import counters as what
 from service import statistics
 from service.context import Context
 from service.windows import span_of

@@ -25,8 +25,8 @@ from embeddings.protocol import EmbeddingError
 from ingest.formats.otlp.wire import status_protobuf
 from ingest.intake import ExecutionConflictError, InvalidExecutionError
 from mongo.errors import KeyChangedError, StoreError, StoreFullError, StoreReadOnlyError
-from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
+from retrieval.knowledge.rows.registry import NoToolFitsError, UnknownNameError
 from service.feedback import CorrectionConflictError, NotRecordedError
 from service.keys import KeyRefusedError, UnknownKeyError
 from service.logs import log_event

@@ -6,7 +6,7 @@ from aftercall import models as m
 from ingest.intake import check_time
 from mongo import contents
 from mongo.records import ToolKey, decoded
-from retrieval.log import executions, suggestion
+from retrieval.knowledge.rows.log import executions, suggestion
 from service.context import Context
 
 _LOOKED_AT = 500

@@ -19,9 +19,9 @@ from mongo import contents
 from mongo.paging import all_events, all_rows
 from mongo.protocol import Store
 from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decoded
-from retrieval import counters as what
-from retrieval.knowledge.profile import agent_token
-from retrieval.principals import agent_mark, key_mark
+from retrieval.knowledge.rows import counters as what
+from retrieval.knowledge.rows.principals import agent_mark, key_mark
+from retrieval.knowledge.tool.profile import agent_token
 
 _EVER = 2**40
 """Hours: more than there are, on either side of 1970."""

@@ -8,8 +8,13 @@ from typing import NamedTuple
 from aftercall.models import Boundaries, ToolHealth
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.boundaries.cohesion import boundaries_of, cohesion_of
-from retrieval.fitness.registry import (
+from retrieval.answers.fitness.score import quality_of, trials_of
+from retrieval.answers.health_report import health_report
+from retrieval.knowledge.patterns.cohesion import boundaries_of, cohesion_of
+from retrieval.knowledge.rows.health import KnownHealth
+from retrieval.knowledge.rows.health_signals import stated_methods
+from retrieval.knowledge.rows.log import troubled_tools
+from retrieval.knowledge.rows.registry import (
     MAX_KNOWN,
     Registry,
     ToolCandidate,
@@ -20,12 +25,7 @@ from retrieval.fitness.registry import (
     plain_candidate,
     recorded_name,
 )
-from retrieval.fitness.score import quality_of, trials_of
-from retrieval.fitness.statistics import ToolTrials, merged
-from retrieval.health.record import KnownHealth
-from retrieval.health.report import health_report
-from retrieval.health.signals import stated_methods
-from retrieval.log import troubled_tools
+from retrieval.knowledge.rows.statistics import ToolTrials, merged
 from service.context import Context
 from service.recommendations import recommendations_about
 from service.tools import tools_called

@@ -11,10 +11,10 @@ from aftercall.models import WireModel
 from aftercall.models.base import Name
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.fitness.registry import Registry, UnknownNamespaceError
-from retrieval.known_tools.common import ToolRecord
-from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
-from retrieval.known_tools.pages import markdown_page, prompt_block
+from retrieval.answers.known_tools.facts import ToolFacts, facts_of, use_of
+from retrieval.answers.known_tools.pages import markdown_page, prompt_block
+from retrieval.knowledge.rows.registry import Registry, UnknownNamespaceError
+from retrieval.knowledge.tool.record import ToolRecord
 from service.context import Context
 from service.tools import tools_called
 

@@ -21,7 +21,7 @@ from retrieval.index.protocol import (
     VectorIndexError,
     VectorIndexUnavailableError,
 )
-from retrieval.log import StoreCounts, counts, lag_s
+from retrieval.knowledge.rows.log import StoreCounts, counts, lag_s
 from service.context import Context, Lifecycle
 from service.lifecycle import Shared
 from service.logs import log_event

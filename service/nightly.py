@@ -17,7 +17,7 @@ from embeddings.protocol import Embedder
 from ingest.nightly import NightlyJob, NightlyReport, OnProgress, last_report, run_steps, take_lease
 from ingest.nightly_steps import STEPS
 from mongo.protocol import Store
-from retrieval.memory import Memory
+from retrieval.knowledge.memory import Memory
 from service.archive import refuse_half_imported
 from service.environment import PREFIX, environment_of
 from service.lifecycle import COMMAND_PATIENCE_S, beside, ended

@@ -14,11 +14,11 @@ from aftercall.redaction import Redactor
 from aftercall.tables import summed
 from mongo.contents import StoredPatternReview, hour_of, review_command
 from mongo.records import ToolKey, decoded
-from retrieval import counters as what
-from retrieval.fitness.registry import UnknownNameError
-from retrieval.knowledge.documents import document_id
-from retrieval.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
-from retrieval.patterns import ConsolidatedPattern, mark_of, title_of
+from retrieval.knowledge.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of, title_of
+from retrieval.knowledge.rows import counters as what
+from retrieval.knowledge.rows.documents import document_id
+from retrieval.knowledge.rows.registry import UnknownNameError
 from service.context import Context
 
 MAX_PATTERNS = 5_000

@@ -7,10 +7,10 @@ from aftercall import models as m
 from aftercall.models.tools import parse_version
 from aftercall.promotions_file import FilePathError, check_relative_path, render_promotions
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
-from retrieval.fitness.history import shown_promotion, statistics_with_marks
-from retrieval.fitness.promotions import before, inherited_quality, pair_of, status_of
-from retrieval.fitness.registry import Registry, UnknownNamespaceError
-from retrieval.log import promotion_history as events_of
+from retrieval.answers.fitness.history import shown_promotion, statistics_with_marks
+from retrieval.answers.fitness.promotions import before, inherited_quality, pair_of, status_of
+from retrieval.knowledge.rows.log import promotion_history as events_of
+from retrieval.knowledge.rows.registry import Registry, UnknownNamespaceError
 from service.context import Context
 from service.tools import InvalidChangeError, RefusedError
 

@@ -11,12 +11,17 @@ from aftercall import models as m
 from aftercall.models.base import Name
 from mongo.contents import StoredRecommendation, review_command
 from mongo.records import ToolKey, decoded
-from retrieval.fitness.promotions import pair_of, status_of
-from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError, possible_tools
-from retrieval.log import troubled_tools
-from retrieval.recommendations import queue
-from retrieval.recommendations.evidence import Quotes
-from retrieval.recommendations.kinds import review_of
+from retrieval.answers.fitness.promotions import pair_of, status_of
+from retrieval.answers.recommendations import queue
+from retrieval.answers.recommendations.evidence import Quotes
+from retrieval.answers.recommendations.kinds import review_of
+from retrieval.knowledge.rows.log import troubled_tools
+from retrieval.knowledge.rows.registry import (
+    Registry,
+    UnknownNameError,
+    UnknownToolError,
+    possible_tools,
+)
 from service.context import Context
 from service.tools import InvalidChangeError, tools_called
 

@@ -11,13 +11,13 @@ from mongo.contents import RuleChange, RuleRemoval, removal_event
 from mongo.paging import all_rows
 from mongo.protocol import Store
 from mongo.records import ToolKey, decoded
-from retrieval.answer import lesson_of
-from retrieval.edits import edit_key
-from retrieval.fitness.statistics import ToolTrials
-from retrieval.knowledge.repairs import common_repairs
-from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.memory import KNOWLEDGE, STATISTICS, tool_of_row, tool_row
-from retrieval.principals import principal_of
+from retrieval.knowledge.memory import KNOWLEDGE, STATISTICS, tool_of_row, tool_row
+from retrieval.knowledge.rewrites.edits import edit_key
+from retrieval.knowledge.rewrites.sentences import lesson_of
+from retrieval.knowledge.rows.principals import principal_of
+from retrieval.knowledge.rows.statistics import ToolTrials
+from retrieval.knowledge.tool.repairs import common_repairs
+from retrieval.knowledge.tool.rules import ToolKnowledge
 
 _BURST = 5
 """Marks of one key within an hour that are suspicious."""

@@ -29,7 +29,7 @@ from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
 from embeddings.embedders import CachedEmbedder
-from retrieval.classifier import shipped_head
+from retrieval.knowledge.reading.classifier import shipped_head
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers

@@ -10,11 +10,11 @@ import numpy as np
 from aftercall import models as m
 from aftercall.tables import summed
 from mongo.records import ToolKey
-from retrieval import counters as what
-from retrieval.fitness.registry import UnknownNameError, nearest_names
-from retrieval.memory import JUDGED
-from retrieval.patterns import ConsolidatedPattern, cost_of
-from retrieval.reliability import Promise, reliability
+from retrieval.answers.judge.reliability import Promise, reliability
+from retrieval.knowledge.memory import JUDGED
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, cost_of
+from retrieval.knowledge.rows import counters as what
+from retrieval.knowledge.rows.registry import UnknownNameError, nearest_names
 from service.context import Context
 from service.health import tool_qualities
 from service.patterns import (

@@ -22,9 +22,9 @@ from mongo.protocol import ControlStore, Store
 from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.index import opening, protocol
-from retrieval.knowledge.documents import CommonMistakes
-from retrieval.log import counts
-from retrieval.memory import Memory
+from retrieval.knowledge.memory import Memory
+from retrieval.knowledge.rows.documents import CommonMistakes
+from retrieval.knowledge.rows.log import counts
 from service.archive import refuse_half_imported
 from service.lifecycle import OnPhase, when_it_answers
 from service.logs import log_event

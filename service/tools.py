@@ -24,8 +24,11 @@ from aftercall.models import (
 )
 from mongo import contents
 from mongo.records import ToolKey
-from retrieval.fitness.history import statistics_with_marks
-from retrieval.fitness.registry import (
+from retrieval.answers.fitness.history import statistics_with_marks
+from retrieval.answers.fitness.score import quality_of, trials_of
+from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.rows.principals import key_mark
+from retrieval.knowledge.rows.registry import (
     MAX_KNOWN,
     Registry,
     ToolCandidate,
@@ -39,12 +42,9 @@ from retrieval.fitness.registry import (
     plain_candidate,
     possible_tools,
 )
-from retrieval.fitness.score import quality_of, trials_of
-from retrieval.fitness.statistics import NO_VERSION
-from retrieval.knowledge.drift import MAX_CHANGES, contract_changes
-from retrieval.log import executions
-from retrieval.parameters import MAX_CHARS, MAX_VALUES
-from retrieval.principals import key_mark
+from retrieval.knowledge.rows.statistics import NO_VERSION
+from retrieval.knowledge.tool.drift import MAX_CHANGES, contract_changes
+from retrieval.knowledge.values.parameters import MAX_CHARS, MAX_VALUES
 from service.context import Context
 
 _MAX_MESSAGE = 10_000

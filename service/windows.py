@@ -16,7 +16,7 @@ from aftercall.tables import summed
 from mongo.contents import hour_of
 from mongo.protocol import CounterDimension
 from mongo.records import EPOCH, CounterSum, Cursor, ToolKey
-from retrieval import counters as what
+from retrieval.knowledge.rows import counters as what
 from service.context import Context
 
 _DAY = 24

@@ -41,9 +41,9 @@ from mongo.contents import (
     tool_command,
 )
 from mongo.records import OWNER, ToolKey
-from retrieval.boundaries.clusters import AxisClusters
-from retrieval.boundaries.cohesion import cohesion_of
-from retrieval.health.report import utility_of
+from retrieval.answers.health_report import utility_of
+from retrieval.knowledge.patterns.clusters import AxisClusters
+from retrieval.knowledge.patterns.cohesion import cohesion_of
 
 SURE = 0.80
 EVIL = "mallory@evil.example"

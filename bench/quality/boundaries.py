@@ -1,6 +1,6 @@
 """How well axes are clustered, on `axis_labels.json`: 56 axes, each in 8 wordings.
 
-Half of the axes are for development: every constant of `retrieval/boundaries` was chosen on them,
+Half of the axes are for development: every constant of `knowledge.patterns` was chosen on them,
 and so was what is tunable of each method here. The other half was scored once, with all frozen.
 """
 
@@ -19,7 +19,7 @@ from sklearn.metrics import (
 )
 
 from embeddings.protocol import Embedder, Vectors
-from retrieval.boundaries.clusters import (
+from retrieval.knowledge.patterns.clusters import (
     average_linkage,
     centred,
     cluster,

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from statistics import median
 
-from retrieval.boundaries.clusters import AxisClusters
-from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
-from retrieval.health.record import MAX_REFERRALS, KnownHealth, Referred
+from retrieval.knowledge.patterns.clusters import AxisClusters
+from retrieval.knowledge.patterns.cohesion import CohesionRules, cohesion_of
+from retrieval.knowledge.rows.health import MAX_REFERRALS, KnownHealth, Referred
 
 DAYS = 30
 TOOLS = 1_000

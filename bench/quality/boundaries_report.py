@@ -34,15 +34,15 @@ from bench.quality.boundaries_cohesion import (
 from bench.quality.boundaries_cohesion import measure as measure_cohesion
 from bench.quality.boundaries_plot import plot_clusters
 from embeddings.protocol import Embedder
-from retrieval.boundaries.clusters import (
+from retrieval.knowledge.patterns.clusters import (
     THRESHOLD,
     cluster,
     normalise_axis,
     phrase_vectors,
     sentences_of,
 )
-from retrieval.boundaries.cohesion import CohesionRules
-from retrieval.health.record import MAX_BOOK_AXES
+from retrieval.knowledge.patterns.cohesion import CohesionRules
+from retrieval.knowledge.rows.health import MAX_BOOK_AXES
 
 _SOON = 10
 _SHORT = """\

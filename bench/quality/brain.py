@@ -17,11 +17,11 @@ from ingest.intake import Intake
 from ingest.seed import load_seed
 from mongo.protocol import Store
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.fitness.search import ToolChooser
+from retrieval.answers.fitness.search import ToolChooser
+from retrieval.answers.suggest import Suggester
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex
-from retrieval.memory import Memory
-from retrieval.suggest import Suggester
+from retrieval.knowledge.memory import Memory
 
 Json = dict[str, Any]
 

@@ -26,9 +26,9 @@ from bench.quality.sessions import history
 from bench.quality.split import split
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
-from retrieval.check import check
-from retrieval.edit_effects import changed_names
-from retrieval.memory import Memory
+from retrieval.answers.check import check
+from retrieval.knowledge.memory import Memory
+from retrieval.knowledge.rewrites.edit_effects import changed_names
 
 _AGENT = "agent-asking"
 _MOST_WRONG = 800

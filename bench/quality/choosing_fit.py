@@ -6,7 +6,7 @@ and `intercept`: logistic regression of right on wrong candidates, with and with
 and both classes weighing the same. Then `parts`, which needs that number, by the same grid, and the
 number once more. Only the training halves are used, the same for both sets.
 
-Last, how much experience with one question says about another (`retrieval.fitness.expected`): a
+Last, how much experience with one question says about another (`fitness.expected`): a
 logistic function of their cosine, of MetaTool's questions to the same tool and to others, as if one
 pair in ten were of the same.
 """
@@ -27,9 +27,9 @@ from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import macro
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.fitness.relevance import Weights
+from retrieval.answers.fitness.relevance import Weights
 
-FILE = Path(__file__).parents[2] / "retrieval" / "fitness" / "relevance.json"
+FILE = Path(__file__).parents[2] / "retrieval" / "answers" / "fitness" / "relevance.json"
 TERMS = (0.0075, 0.01, 0.0125, 0.015, 0.0175, 0.02, 0.025, 0.03)
 PARTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 PAST = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8)

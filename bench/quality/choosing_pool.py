@@ -22,22 +22,21 @@ from bench.quality.choosing_scores import Ranking
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from mongo.records import ToolKey
-from retrieval.fitness.relevance import (
+from retrieval.answers.fitness.relevance import (
     Owner,
     RelevantTool,
     Weights,
     relevant,
     scenario_parts,
     tool_queries,
-    tool_terms,
-    tool_text,
 )
-from retrieval.fitness.search import past_query, read_past
-from retrieval.fitness.statistics import MAX_SCENARIOS, ToolTrials, trial_of
+from retrieval.answers.fitness.search import past_query, read_past
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
-from retrieval.knowledge.documents import Document
-from retrieval.memory import Memory
+from retrieval.index.protocol import Hit, IndexPoint, IndexQuery
+from retrieval.knowledge.memory import Memory
+from retrieval.knowledge.rows.documents import Document, Kind
+from retrieval.knowledge.rows.statistics import MAX_SCENARIOS, ToolTrials, trial_of
+from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
 
 WORKSPACE = "benchmark"
 LIMIT = 10

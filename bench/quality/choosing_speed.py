@@ -24,9 +24,10 @@ from bench.quality.choosing_data import SETS, load
 from embeddings.embedders import CachedEmbedder
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
-from retrieval.fitness.relevance import tool_queries, tool_terms, tool_text
+from retrieval.answers.fitness.relevance import tool_queries
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexPoint, IndexQuery
+from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
 
 T = TypeVar("T")
 

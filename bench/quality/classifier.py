@@ -3,7 +3,7 @@
 `python -m bench.quality.classifier` fits the head on the train split, chooses temperature and
 threshold there by cross-validation over families, and prints F1 on the test split, also of a head
 that was fitted without the families that share a system with one of the test split; `--write` also
-writes `retrieval/classifier_head.json`; `--train` prints the cross-validation only and leaves the
+writes `reading/classifier_head.json`; `--train` prints the cross-validation only and leaves the
 test split alone.
 """
 
@@ -20,7 +20,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GroupKFold
 
-import retrieval.classifier
+import retrieval.knowledge.reading.classifier
 from aftercall.models import ErrorCategory, ExecutionError
 from bench.quality.fitting import (
     LabelledMessage,
@@ -33,8 +33,8 @@ from bench.quality.fitting import (
 )
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.classifier import HEAD, CategoryHead, shipped_head, text_of
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.reading.classifier import HEAD, CategoryHead, shipped_head, text_of
+from retrieval.knowledge.reading.reader import ErrorReading, read_error
 
 FOLDS = 8
 THRESHOLDS = np.arange(0.0, 0.81, 0.02)
@@ -237,7 +237,7 @@ async def run(*, write: bool, test_too: bool) -> None:
     _print_fit("all families", len(train), fitted)
     head = CategoryHead.of_json(json_of(fitted.head))  # as it is shipped, rounded
     if write:
-        folder = Path(retrieval.classifier.__file__).parent
+        folder = Path(retrieval.knowledge.reading.classifier.__file__).parent
         (folder / HEAD).write_text(json_of(head) + "\n", encoding="utf-8")
     if test_too:
         others = [each for each in train if each.labelled.source not in SAME_SYSTEM]

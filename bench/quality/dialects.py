@@ -38,7 +38,7 @@ from bench.quality.brain import Brain, Json, open_brain
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 from retrieval import read_table
-from retrieval.values import same_value
+from retrieval.knowledge.values.scalars import same_value
 
 ECOSYSTEMS = ("rust", "go", "js", "jvm")
 FIELD = ("mcp", "frameworks")
@@ -245,7 +245,7 @@ written; no failing one was looked at again.
 """
 _ADDING = """## Add a dialect
 
-1. Add a row to `retrieval/reading/dialects.toml` under `[[forms]]`: the pattern, what it tells
+1. Add a row to `reading/dialects.toml` under `[[forms]]`: the pattern, what it tells
    (`fault`), a lower-case cue, and under `example` the real sentence that it is for, with `reads`
    as what is to be read from it.
 2. If the text writes places in a way of its own, add a row under `[[places]]`.
@@ -270,7 +270,7 @@ def document(with_schema: Sequence[Found], without: Sequence[Found]) -> str:
         held = "yes" if first.group in ECOSYSTEMS and is_held(first.form) else ""
         lines.append(f"| {library} | {counts} | {held} |")
     lines += ["", "## Sentences", "", "| dialect | fault | example |", "|---|---|---|"]
-    for form in read_table("reading/dialects.toml")["forms"]:
+    for form in read_table("knowledge/reading/dialects.toml")["forms"]:
         example = " ".join(form["example"].split()).replace("|", "\\|").replace("`", "'")
         lines.append(f"| {form['dialect']} | {form['fault']} | `{example[:_EXAMPLE]}` |")
     return "\n".join([*lines, "", _ADDING])

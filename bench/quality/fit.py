@@ -48,19 +48,19 @@ from bench.quality.split import folds, split
 from bench.quality.trial import Damage, Json, Trial, Verdict
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.answer import Question
-from retrieval.confidence import MIN_CONFIDENCE, Calibration, logistic
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import EditDoesNotApplyError, names_of
-from retrieval.judge.model import Model, stratum_of
-from retrieval.judge.ranking import RankedProposal, is_learned, judge
-from retrieval.judge.signals import SIGNALS
-from retrieval.proposals.case import Option, value_sources_of
-from retrieval.proposals.compose import merged, options_of
-from retrieval.values import same_value
+from retrieval.answers.answer import Question
+from retrieval.answers.judge.model import Model, stratum_of
+from retrieval.answers.judge.ranking import RankedProposal, is_learned, judge
+from retrieval.answers.judge.signals import SIGNALS
+from retrieval.answers.proposers.case import Option, value_sources_of
+from retrieval.answers.proposers.compose import merged, options_of
+from retrieval.knowledge.confidence import MIN_CONFIDENCE, Calibration, logistic
+from retrieval.knowledge.rewrites.edit_effects import apply_edits
+from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError, names_of
+from retrieval.knowledge.values.scalars import same_value
 
-PRIORS = Path(__file__).parents[2] / "retrieval" / "priors.toml"
-TREES = PRIORS.with_name("trees.json")
+PRIORS = Path(__file__).parents[2] / "retrieval" / "answers" / "proposers" / "priors.toml"
+TREES = PRIORS.parents[1] / "judge" / "trees.json"
 FOLDS = 4
 _FIRST = 3
 _LATER = 0.3

@@ -24,9 +24,9 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import normalize
 
 from aftercall.models import ErrorCategory
-from retrieval.classifier import CategoryHead, terms_of
-from retrieval.judge.model import Model
-from retrieval.judge.signals import FALLING, RISING, SIGNALS
+from retrieval.answers.judge.model import Model
+from retrieval.answers.judge.signals import FALLING, RISING, SIGNALS
+from retrieval.knowledge.reading.classifier import CategoryHead, terms_of
 
 _SHRINK = 4.0
 _MOST = 60.0
@@ -156,7 +156,7 @@ READING_SCALE = 0.5
 class LabelledText:
     """A message as the head sees it, and its category.
 
-    `vector` is the embedding of `text` (`retrieval.classifier.text_of`), shape (dimension,), unit
+    `vector` is the embedding of `text` (`reading.classifier.text_of`), shape (dimension,), unit
     length; `read_as` what the grammar says, `unknown` where that is no evidence.
     """
 

@@ -24,7 +24,7 @@ from bench import data
 from bench.quality.damage import damaged, damages_of
 from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Damage, Json, Trial, Verdict
-from retrieval.values import same_value
+from retrieval.knowledge.values.scalars import same_value
 
 FILE = "github_mcp.tools.jsonl.gz"
 SESSIONS = 120

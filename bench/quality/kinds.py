@@ -41,7 +41,7 @@ from bench.quality.sessions import Dataset, GoldCall, Session, history
 from bench.quality.split import split
 from bench.quality.trial import Damage, Json, Result, Trial, Verdict
 from embeddings.protocol import Embedder
-from retrieval.values import same_value
+from retrieval.knowledge.values.scalars import same_value
 
 UNREPAIRABLE = "should not be repaired"
 FRESH = ("fresh", "fresh beyond repair")

@@ -16,7 +16,7 @@ from bench.quality.brain import Brain, Recording
 from bench.quality.trial import Attempt, Json, Result, Trial
 from embeddings.protocol import Embedder
 from embeddings.text import call_text
-from retrieval.values import type_of
+from retrieval.knowledge.values.scalars import type_of
 
 LIMIT = 3
 

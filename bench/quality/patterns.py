@@ -26,8 +26,8 @@ from ingest.nightly import NightlyJob
 from ingest.nightly_steps import consolidate
 from mongo.paging import all_rows
 from mongo.records import decoded
-from retrieval.memory import PATTERN
-from retrieval.patterns import ConsolidatedPattern
+from retrieval.knowledge.memory import PATTERN
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 
 CAUSES = Path(__file__).parent / "calls" / "causes.jsonl"
 OWN_REPAIRS = 14

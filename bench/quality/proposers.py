@@ -5,7 +5,7 @@
 The sets are those that need no memory: the written ones, the own set of validators, the given
 halves of dialects and field, each with and without a schema, and the values of sessions. Each case
 is asked once with all proposers; where one of them is behind the first suggestion, it is asked
-again with that one left out (`retrieval.proposals.registry.without`). *Lost* are cases that are
+again with that one left out (`proposers.registry.without`). *Lost* are cases that are
 right no more then, *gained* those that are right only then. A case is right when the repaired call
 is one of the right ones. A proposer that earns nothing on any set is to be deleted, unless a rule
 of safety or a set that is not here needs it: learning (`rewrites`, `siblings`) is another matter.
@@ -24,10 +24,10 @@ from bench.quality.brain import WORKSPACE, open_brain
 from bench.quality.methods import failed_call, record_earlier
 from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
-from retrieval.answer import Question
-from retrieval.confidence import shipped
-from retrieval.judge.ranking import RankedProposal, judge
-from retrieval.proposals.registry import names, without
+from retrieval.answers.answer import Question
+from retrieval.answers.judge.ranking import RankedProposal, judge
+from retrieval.answers.proposers.registry import names, without
+from retrieval.knowledge.confidence import shipped
 
 _NEEDS_DATA = ("dialects", "field")
 

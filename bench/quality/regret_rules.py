@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from aftercall.models import Factors, ToolSource
 from bench.quality.regret_world import EVOLVED, ORIGINAL, World
-from retrieval.fitness.expected import LEAST_NEARNESS, LikeScenario, experience_of
-from retrieval.fitness.score import (
+from retrieval.answers.fitness.expected import LEAST_NEARNESS, LikeScenario, experience_of
+from retrieval.answers.fitness.score import (
     DEMOTION,
     LIKE,
     MAX_FAILURES,
@@ -24,7 +24,12 @@ from retrieval.fitness.score import (
     score_of,
     similar_failures,
 )
-from retrieval.fitness.statistics import MAX_SCENARIO_TRIALS, MAX_SCENARIOS, MAX_TRIALS, Trial
+from retrieval.knowledge.rows.statistics import (
+    MAX_SCENARIO_TRIALS,
+    MAX_SCENARIOS,
+    MAX_TRIALS,
+    Trial,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _NEAR = 0.5

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from aftercall.models import Tool
 from bench.quality import choosing_data
 from embeddings.protocol import Embedder
-from retrieval.fitness.relevance import relevant, tool_queries, tool_terms, tool_text
+from retrieval.answers.fitness.relevance import relevant, tool_queries
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexPoint
+from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
 
 CatalogueName = Literal["development", "held_out"]
 LEAST_TEXTS = 9

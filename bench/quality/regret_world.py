@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.quality.regret_texts import Catalogue
-from retrieval.confidence import logistic
-from retrieval.fitness.relevance import past_evidence, shipped
+from retrieval.answers.fitness.relevance import past_evidence, shipped
+from retrieval.knowledge.confidence import logistic
 
 CALLS = 2_000
 ORIGINAL, EVOLVED = 0, 1

@@ -21,7 +21,7 @@ from bench.quality.damage import damaged, damages_of
 from bench.quality.kinds_words import words_of
 from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Json, Trial, Verdict
-from retrieval.values import same_value
+from retrieval.knowledge.values.scalars import same_value
 
 FILES = _TOOLS, _QUERIES = "sealtools.tools.jsonl.gz", "sealtools.queries.jsonl.gz"
 SERVER = "seal"

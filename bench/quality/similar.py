@@ -22,7 +22,7 @@ from bench.quality.brain import WORKSPACE, Brain, Recording, open_brain
 from bench.quality.trial import Json
 from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import Embedder
-from retrieval.similar import find_similar
+from retrieval.answers.similar import find_similar
 
 SIZES = (12, 100)
 SERVER = "tools"

@@ -21,7 +21,7 @@ from bench.quality.kinds import UNREPAIRABLE, table
 from bench.quality.methods import Method, failed_call, results_of
 from bench.quality.trial import Attempt, Damage, Json, Trial, Verdict
 from embeddings.protocol import Embedder
-from retrieval.values import same_value
+from retrieval.knowledge.values.scalars import same_value
 
 CASES = Path(__file__).parent / "written"
 _KEPT = "# At first sight"

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
+from aftercall.extensions import load_tables
 from aftercall.json_values import json_or_none
 
 _MAX_TEXT = 16 * 1024 * 1024
@@ -186,9 +187,11 @@ def first_at(value: dict[str, Any], paths: tuple[Path, ...], kinds: tuple[type, 
 
 @cache
 def read_forms() -> Forms:
-    """The rules of `forms.toml`."""
+    """Return the rules of `forms.toml` and of plug-ins, whose forms may replace one of its."""
     table = tomllib.loads((files("ingest.formats") / "forms.toml").read_text(encoding="utf-8"))
     common = {key: table.pop(key) for key in list(table) if isinstance(table[key], list)}
+    for added in load_tables("log_forms").values():
+        table |= added
     rules: list[Rule] = []
     texts: list[_Text] = []
     for form, described in table.items():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from retrieval.proposals.registry import EVERY, Options, Proposer, register, unregister
+from retrieval.answers.proposers.registry import EVERY, Options, Proposer, register, unregister
 
 
 @contextmanager

@@ -261,5 +261,5 @@ class CompactingProcess:
 
 
 def is_worthwhile(*, new_points: int, compacted_points: int) -> bool:
-    """Whether so many points have come that a search of everything would feel them."""
+    """Return whether so many points have come that a search of everything would feel them."""
     return new_points >= max(MIN_NEW_POINTS, NEW_SHARE * compacted_points)

@@ -13,7 +13,7 @@ The library's surprises are kept in here (version 0.9):
   the code that updates a shard checks for space first (`IndexFolder`).
 - A panic inside the library arrives as a `BaseException`.
 
-The folder says who holds it, what is in it, and which shard is current:
+The folder states who holds it, what is in it, and which shard is current:
 
 lock           held by the one process that has the index open
 index.json     format, model and current shard; written last, replaced atomically
@@ -71,7 +71,7 @@ class Shard:
     def load(cls, folder: Path) -> "Shard":
         """Open what `create` made, and replay its log: some 0.1 s at 50,000 points.
 
-        What was replayed takes its room anew, so it is folded in: one that is killed again and
+        What was replayed takes its package again, so it is folded in: one that is killed again and
         again would grow by its whole log each time.
         """
         with _translated("open the vector index"):
@@ -106,7 +106,7 @@ class Shard:
             ]
 
     def count(self) -> int:
-        """How many points there are."""
+        """Return how many points there are."""
         with _translated("count the vectors"):
             return int(self._shard.count(qdrant.CountRequest(exact=True)))
 
@@ -197,7 +197,7 @@ def _config(dimension: int) -> Any:
             m=16,  # both are the library's defaults
             ef_construct=100,
             full_scan_threshold=2_000,  # KiB of vectors below which what a filter leaves is scanned
-            max_indexing_threads=1,  # compaction runs beside the service
+            max_indexing_threads=1,  # compaction runs next to the service
         ),
         optimizers=qdrant.EdgeOptimizersConfig(
             default_segment_number=1,  # a search visits every segment
@@ -220,7 +220,7 @@ def _filter(query: p.IndexQuery) -> Any:
 
 @contextmanager
 def _translated(what: str) -> Iterator[None]:
-    """What the library, or its arguments' conversion, raises as `VectorIndexError`."""
+    """Yield what the library, or its arguments' conversion, raises as `VectorIndexError`."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -238,13 +238,13 @@ MIN_FREE_BYTES = 128 * 1024 * 1024
 """Free space an update needs. The library's files grow by up to 32 MiB each, memory-mapped: were
 the disk full, writing would kill the process."""
 MIN_TO_OPEN_BYTES = MIN_FREE_BYTES // 2
-"""Free space that opening takes, beside what the log holds: without 45 MiB or so it was killed."""
+"""Free space that opening takes, next to what the log holds: without 45 MiB or so it was killed."""
 LOCK_PATIENCE_SECONDS = 2.0
 """A service that was killed a moment ago may not be gone yet."""
 
 
 class FolderRecord(BaseModel):
-    """What `index.json` says."""
+    """What `index.json` states."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -269,7 +269,7 @@ class IndexFolder:
         self._lock = _acquire(path)
 
     def read(self) -> FolderRecord | None:
-        """The record; `None` for a folder without an index, or with a half-made one."""
+        """Return the record; `None` for a folder without an index, or with a half-made one."""
         try:
             return FolderRecord.model_validate_json((self.path / RECORD).read_bytes())
         except FileNotFoundError:
@@ -294,7 +294,7 @@ class IndexFolder:
             raise p.VectorIndexError(f"cannot write {self.path / RECORD}: {error}") from error
 
     def new_shard(self) -> Path:
-        """A path for another shard, not there yet."""
+        """Return a path for another shard, not there yet."""
         return self.path / f"{SHARD_PREFIX}{uuid.uuid4().hex[:12]}"
 
     def remove_leftovers(self, current: str | None) -> None:
@@ -328,7 +328,7 @@ class IndexFolder:
 
 
 def owner_of(path: Path) -> str | None:
-    """The log store that an index's folder is of; None where no whole record says it."""
+    """Return the log store that an index's folder is of; None where no whole record states it."""
     try:
         return FolderRecord.model_validate_json((path / RECORD).read_bytes()).owner
     except (OSError, ValueError):

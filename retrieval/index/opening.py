@@ -1,6 +1,6 @@
 """Where vectors are, the indexes there by name, and the one that answers at the moment.
 
-An index's name says which generation of the log store it belongs to: `vectors`, then `vectors-g2`
+An index's name states which generation of the log store it belongs to: `vectors`, then `vectors-g2`
 and so on. A rebuild fills the next one and the store's fact `index` then names it.
 """
 
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 def index_name(fact: str | None) -> str:
-    """The index that the fact `INDEX_FACT` names."""
+    """Return the index that the fact `INDEX_FACT` names."""
     name = FIRST_INDEX if fact is None else fact
     if _NAME.fullmatch(name) is None:
         raise VectorIndexError(
@@ -55,7 +55,10 @@ def index_name(fact: str | None) -> str:
 
 
 def next_index_name(generation: int) -> str:
-    """The index of a generation of the store, 2 or later: `vectors-g2`. The first's differs."""
+    """Return the index of a generation of the store, 2 or later.
+
+    `vectors-g2`. The first's differs.
+    """
     return FIRST_INDEX if generation <= 1 else f"{FIRST_INDEX}-g{generation}"
 
 
@@ -84,7 +87,7 @@ async def destroy_index(place: IndexPlace, name: str) -> None:
 
 
 async def list_indexes(place: IndexPlace) -> list[str]:
-    """The names of the store's own indexes that are there, in order of their generations."""
+    """Return the names of the store's own indexes that are there, in order of their generations."""
     if isinstance(place, EdgePlace):
         names = await asyncio.to_thread(_own_folders, place)
     else:
@@ -113,13 +116,16 @@ def _own_folders(place: EdgePlace) -> list[str]:
 
 
 def _folders(place: EdgePlace) -> dict[Path, str | None]:
-    """The folders of indexes, and whose each is; None where nothing says it."""
+    """Return the folders of indexes, and whose each is; None where nothing states it."""
     paths = (each for each in place.folder.glob(f"{FIRST_INDEX}*/") if _NAME.fullmatch(each.name))
     return {path: owner_of(path) for path in paths}
 
 
 def _adapter() -> Any:
-    """The module for servers; only its users wait the second that its client takes to import."""
+    """Return the module for servers.
+
+    Only its users wait the second that its client takes to import.
+    """
     try:
         return import_module("retrieval.index.qdrant")
     except ModuleNotFoundError as error:
@@ -147,7 +153,7 @@ class Patience:
         """When the latest look began, while nothing is answered; None while all is well."""
 
     async def wait_for(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What a call returns, if it does in time; it is cancelled else."""
+        """Return what a call returns, if it does in time; it is cancelled else."""
         if self._looked_at is not None:
             if self._clock() - self._looked_at < self._within_s + _LOOK_AGAIN_S:
                 raise _hangs()
@@ -190,12 +196,12 @@ class CurrentIndex:
 
     @property
     def name(self) -> str:
-        """The present index's."""
+        """Present index's."""
         return self._use.index.name
 
     @property
     def opened(self) -> str:
-        """The name that the present index was opened by, as `index_name` says."""
+        """Name that the present index was opened by, as `index_name` states."""
         return self._use.opened
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
@@ -219,7 +225,7 @@ class CurrentIndex:
             return await self._in_time(index.count)
 
     async def switch(self, index: VectorIndex, opened: str = FIRST_INDEX) -> None:
-        """Put another index in the place of the present one, which is closed.
+        """Put another index instead of the present one, which is closed.
 
         Every call from now on goes to the new one. Returns when those that were under way in the
         former one are done and it is closed, which goes on even where the caller is cancelled.

@@ -8,15 +8,14 @@ how rows become hits.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import qdrant_edge as qdrant
 from numpy.typing import NDArray
 
-Kind = Literal["success", "reflection", "tool", "scenario", "evolution"]
-"""What a document is about: a shape of successful calls, a pattern of failures, a registered tool,
-what a tool was used for, or why a tool was evolved."""
+from retrieval.knowledge.rows.documents import Kind
+
 UNIT_TOLERANCE = 1e-3
 """Half precision keeps a vector's length to that."""
 AVERAGE_TERMS = 40.0
@@ -126,11 +125,11 @@ class IndexQuery:
 
     @property
     def finds_nothing(self) -> bool:
-        """Whether no document can be an answer, so that none need be asked for."""
+        """Return whether no document can be an answer, so that none need be asked for."""
         return self.limit <= 0 or not self.workspaces or () in (self.document_ids, self.tools)
 
     def conditions(self) -> dict[str, list[str]]:
-        """The values that each field of the payload may have."""
+        """Return the values that each field of the payload may have."""
         given = {
             WORKSPACE: self.workspaces,
             KIND: (self.kind,),
@@ -143,7 +142,10 @@ class IndexQuery:
         return {field: list(values) for field, values in given.items() if values is not None}
 
     def idf_corpus(self) -> "IndexQuery":
-        """The question whose filter selects what the IDF is counted over: all of the kind."""
+        """Return the question whose filter selects what the IDF is counted over.
+
+        All of the kind.
+        """
         return IndexQuery(self.workspaces, self.kind, self.vector, self.terms, self.limit)
 
 
@@ -164,7 +166,7 @@ class VectorIndex(Protocol):
 
     @property
     def name(self) -> str:
-        """What `/status` calls this index, such as `qdrant-edge`."""
+        """Return what `/status` calls this index, such as `qdrant-edge`."""
         ...
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
@@ -180,7 +182,7 @@ class VectorIndex(Protocol):
         ...
 
     async def count(self) -> int:
-        """How many documents there are."""
+        """Return how many documents there are."""
         ...
 
     async def close(self) -> None:
@@ -201,7 +203,7 @@ def check_model(made_by: tuple[str, int], configured: tuple[str, int], *, where:
 def check_owner(made_for: object, owner: str, *, what: str, cure: str) -> None:
     """Raises `IndexOfAnotherStoreError` unless an index is of the log store `owner`.
 
-    `made_for` is what the index says of itself; `cure` names the setting that parts the two.
+    `made_for` is what the index states of itself; `cure` names the setting that parts the two.
     """
     if made_for != owner:
         raise IndexOfAnotherStoreError(
@@ -223,12 +225,15 @@ def check_vector(vector: np.ndarray[Any, Any], dimension: int) -> None:
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of at most so many."""
+    """Yield the items in lists of at most so many."""
     return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 def payload_of(point: IndexPoint) -> dict[str, str]:
-    """The payload of a document; '' is "none", since a missing field would match no filter."""
+    """Return the payload of a document.
+
+    '' is "none", since a missing field would match no filter.
+    """
     return {
         WORKSPACE: point.workspace,
         KIND: point.kind,
@@ -256,12 +261,15 @@ class TermEncoder:
         self._bm25 = qdrant.Bm25(config)
 
     def document(self, terms: str) -> Any | None:
-        """A `qdrant_edge.SparseVector`; None where no term is left, as of stop words alone."""
+        """Return a `qdrant_edge.SparseVector`.
+
+        None where no term is left, as of stop words alone.
+        """
         vector = self._bm25.embed_document(terms)
         return vector if vector.indices else None
 
     def query(self, terms: str) -> Any | None:
-        """Every term once, with the weight 1; None where no term is left."""
+        """Return every term once, with the weight 1; None where no term is left."""
         vector = self._bm25.embed_query(terms)
         return vector if vector.indices else None
 

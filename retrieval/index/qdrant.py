@@ -67,12 +67,12 @@ _CURES = {
     grpc.StatusCode.PERMISSION_DENIED: "AFTERCALL_QDRANT_API_KEY must be a key that may write",
 }
 _LOCAL_GONE = re.compile(r"^Collection .* not found")
-"""What the client's own store says of a collection that is not there."""
+"""What the client's own store states of a collection that is not there."""
 _GONE = "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
 _FULL = re.compile(
     "no space left|disk (is )?full|not enough (disk )?space|out of disk", re.IGNORECASE
 )
-"""What Qdrant says of its disk, by one code or another."""
+"""What Qdrant states of its disk, by one code or another."""
 _local_clients: dict[str, tuple[AsyncQdrantClient, set["Connection"]]] = {}
 """Of this process, by folder, with their users; given up with the last one."""
 
@@ -90,7 +90,7 @@ class Connection:
             self.where = f"{LOCAL}{self._folder}"
             """The address for messages: no credentials are in it."""
             # It warns of what it does without (approximation) and of its slowness with many points,
-            # which who asks for it knows.
+            # which that asks for it knows.
             warnings.filterwarnings("ignore", message="Local mode ", category=UserWarning)
             if self._folder not in _local_clients:
                 try:
@@ -126,18 +126,18 @@ class Connection:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is the client's own store."""
+        """Return whether it is the client's own store."""
         return self._folder is not None
 
     @contextmanager
     def doing(self, what: str) -> Iterator[AsyncQdrantClient]:
-        """The client, and whatever it raises as `VectorIndexError`."""
+        """Yield the client, and whatever it raises as `VectorIndexError`."""
         if self._closed:
             raise p.VectorIndexError("this index is closed; open another")
         try:
             yield self._client
         except asyncio.CancelledError:
-            # gRPC cancels the calls of a channel that is closed, which nobody asked for
+            # gRPC cancels the calls of a channel that is closed, which no one asked for
             task = asyncio.current_task()
             if self._closed and task is not None and not task.cancelling():
                 raise p.VectorIndexError("this index is closed; open another") from None
@@ -162,7 +162,7 @@ class Connection:
 
 
 def _host(url: str) -> str:
-    """The host of an address, which may be shown; credentials in it may not."""
+    """Return the host of an address, which may be shown; credentials in it may not."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -179,7 +179,7 @@ def _host(url: str) -> str:
 
 
 def translate(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
-    """The error to raise for one of the client's; `where` is without credentials."""
+    """Return the error to raise for one of the client's; `where` is without credentials."""
     failed = f"cannot {what} at {where}"
     if isinstance(error, ResourceExhaustedResponse):
         return p.VectorIndexUnavailableError(
@@ -280,7 +280,10 @@ def check_collection_model(
 
 
 def is_too_old(version: str) -> bool:
-    """Whether a server's version is before `OLDEST_SERVER`; one that is no number is none."""
+    """Return whether a server's version is before `OLDEST_SERVER`.
+
+    One that is no number is none.
+    """
     numbers = re.match(r"v?(\d+)\.(\d+)", version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_SERVER
 
@@ -293,7 +296,7 @@ async def _read(connection: Connection, name: str) -> models.CollectionInfo | No
 async def _create(
     connection: Connection, name: str, place: p.QdrantPlace, dimension: int, fingerprint: str
 ) -> models.CollectionInfo:
-    """A new collection, or that which another process made at the same time.
+    """Return a new collection, or that which another process made at the same time.
 
     The vectors lie on disk in half precision (the cosine of unit vectors changes by some 2e-5), one
     byte a component in RAM: a search ranks by those and takes the cosines of the best from the
@@ -364,14 +367,17 @@ class RequestMaker:
         self._terms = p.TermEncoder()
 
     def point(self, point: p.IndexPoint) -> models.PointStruct:
-        """A document as it is stored."""
+        """Return a document as it is stored."""
         vectors: dict[str, list[float] | models.SparseVector] = {p.DENSE: point.vector.tolist()}
         if (terms := self._terms.document(point.terms)) is not None:
             vectors[p.TERMS] = models.SparseVector(indices=terms.indices, values=terms.values)
         return models.PointStruct(id=point.document_id, vector=vectors, payload=p.payload_of(point))
 
     def requests(self, query: p.IndexQuery) -> list[models.QueryRequest]:
-        """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
+        """Return one request, or two where both sides' scores are asked for.
+
+        Cosines, then BM25's.
+        """
         only = _filter(query)
         dense: dict[str, Any] = {"query": query.vector.tolist(), "using": p.DENSE}
         answer: dict[str, Any] = {
@@ -406,7 +412,7 @@ class RequestMaker:
     def hits(
         self, query: p.IndexQuery, answers: Sequence[Sequence[models.ScoredPoint]]
     ) -> list[p.Hit]:
-        """What the requests of a question brought, nearest first, ties by document id."""
+        """Return what the requests of a question brought, nearest first, ties by document id."""
         hits = p.to_hits(query, *answers)
         if self._shards == 1 or len(answers) == 1:
             return hits
@@ -538,7 +544,7 @@ async def delete_collection(place: p.QdrantPlace, name: str) -> None:
 
 
 async def list_names(place: p.QdrantPlace) -> list[str]:
-    """What follows the prefix in the names of all collections that have it."""
+    """Return what follows the prefix in the names of all collections that have it."""
     prefix = f"{place.prefix}-"
     async with aclosing(Connection(place)) as connection:
         with connection.doing("list the collections") as client:
@@ -556,7 +562,7 @@ async def refuse_another_store(place: p.QdrantPlace, pattern: re.Pattern[str]) -
 
 
 async def list_own_names(place: p.QdrantPlace, pattern: re.Pattern[str]) -> list[str]:
-    """Those of the names that match a pattern whose collections are of the place's store."""
+    """Return those of the names that match a pattern whose collections are of the place's store."""
     async with aclosing(Connection(place)) as connection:
         owners = await _owners(connection, place, pattern)
     return [name for name, made_for in owners.items() if made_for == place.owner]
@@ -565,7 +571,7 @@ async def list_own_names(place: p.QdrantPlace, pattern: re.Pattern[str]) -> list
 async def _owners(
     connection: Connection, place: p.QdrantPlace, pattern: re.Pattern[str]
 ) -> dict[str, object]:
-    """What each collection says of whose it is, by its name behind the prefix."""
+    """Return what each collection states of whose it is, by its name behind the prefix."""
     owners: dict[str, object] = {}
     for name in await list_names(place):
         if pattern.fullmatch(name):

@@ -1,1 +1,1 @@
-"""What was learned of tools: profiles of their calls, repair rules, documents, recoveries."""
+"""What was learned from calls: pure values and their reading, below learning and answering."""

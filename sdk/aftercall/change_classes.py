@@ -1,10 +1,9 @@
-"""What may be followed without asking: the four classes of change, and the gate.
+"""The four classes of change, and what of a tool and a call decides what they may do.
 
 A repair is *lossless* (the same information in the form that the tool states), *plausible* (a
 neutral word for the only thing missing), *lossy* (something of what was asked is gone) or
 *semantic* (another value, or a name that nothing but being left over points to). How sure a repair
-is does not decide whether it may be followed; what it could do wrong does. The gate stands in the
-service and in the SDK, so that neither has to trust the other.
+is does not decide whether it may be followed; what it could do wrong does (`policy`).
 """
 
 import re
@@ -165,47 +164,6 @@ def destroys(tool_name: str, annotations: ToolAnnotations | None) -> bool:
     """Whether a tool is declared destructive, or has a destroying verb in its name."""
     declared = annotations is not None and bool(annotations.destructive_hint)
     return declared or bool(set(_words(tool_name)) & _DESTROYING)
-
-
-def may_be_followed(
-    change: ChangeClass,
-    tool_name: str,
-    annotations: ToolAnnotations | None,
-    *,
-    rejected: bool,
-    call: Iterable[str] = (),
-    principals: int = 0,
-    quorum: int = QUORUM,
-) -> tuple[bool, str]:
-    """Whether a change may be followed without asking, and why, in words.
-
-    `change` is the class of the strictest of the changes, `annotations` are the hints of the live
-    tool that the caller trusts, `rejected` says that the failed call never ran, and `call` names
-    its parameters. A semantic change wants a `quorum` of `principals`, whose own repairs made the
-    same change to values like these.
-    """
-    reads = reads_only(tool_name, annotations, call)
-    if not (rejected or reads or (annotations is not None and annotations.idempotent_hint)):
-        return False, "the call may have had an effect, and nothing says that it can be repeated"
-    refusal = ""
-    if change == "semantic":
-        says_harmless = annotations is not None and (
-            bool(annotations.idempotent_hint) and annotations.destructive_hint is False
-        )
-        if not reads and not says_harmless:
-            refusal = "it means something else, and the tool does not only read"
-        elif principals < quorum:
-            refusal = "it means something else; that is for the caller to decide"
-    elif change == "lossy" and not reads:
-        refusal = "something of what was asked is lost, and the tool does not only read"
-    elif change == "plausible" and not reads and (not rejected or destroys(tool_name, annotations)):
-        refusal = "the name is only likely to be the right one, and the tool may destroy"
-    if refusal:
-        return False, refusal
-    if rejected:
-        return True, "the call was rejected before it ran"
-    twice = "the tool says that doing it twice changes nothing"
-    return True, "the tool only reads" if reads else twice
 
 
 def alters_qualifier(

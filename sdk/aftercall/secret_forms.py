@@ -12,6 +12,7 @@ from functools import cache, lru_cache, partial
 from importlib.resources import files
 from typing import NamedTuple
 
+from aftercall.extensions import load_tables
 from aftercall.files import read_table
 from aftercall.secret_escapes import EncodedSecret, encoded_secrets, join_overlapping
 from aftercall.secret_names import (
@@ -51,7 +52,10 @@ class _Form(NamedTuple):
 
 
 def _forms() -> Iterator[_Form]:
-    for place, row in enumerate(read_table("secret_forms.toml")["form"]):
+    rows = list(read_table("secret_forms.toml")["form"])
+    for added in load_tables("secret_forms").values():
+        rows += added["form"]
+    for place, row in enumerate(rows):
         source = row.get("pattern") or rf"(?<![A-Za-z0-9])(?:{row['token']})"
         gate, hints = row.get("gate", "token"), tuple(row.get("hints", ()))
         yield _Form(place, gate, hints, row.get("run", _SHORT_RUN), source, row.get("check"))

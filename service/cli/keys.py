@@ -8,10 +8,12 @@ import argparse
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command, one_line
 from aftercall.errors import AftercallError
+from aftercall.files import replace_file
 from service.cli.options import add_common, run, say, settings_from
 
 if TYPE_CHECKING:
@@ -48,13 +50,20 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     revoke = actions.add_parser("revoke", help="end a key at once")
     revoke.add_argument("id", metavar="ID", help="as the list shows it")
-    for action in (create, listed, rotate, revoke):
+    exported = actions.add_parser("export", help="write all keys and the audit into one file")
+    exported.add_argument("file", metavar="FILE", type=Path, help="readable by its owner only")
+    restored = actions.add_parser("import", help="restore such a file where there are no keys")
+    restored.add_argument("file", metavar="FILE", type=Path)
+    for action in (create, listed, rotate, revoke, exported, restored):
         add_common(action)
 
 
 def _run(args: argparse.Namespace) -> int:
     from aftercall.models import KeyRotation, KeySpec  # heavy imports wait for `--help`
     from service import keys
+    from service.key_archive import pack_keys, restore_keys
+
+    content = _read_file(args.file) if args.action == "import" else b""
 
     async def done(keyring: "Keyring") -> None:
         if args.action == "create":
@@ -74,12 +83,25 @@ def _run(args: argparse.Namespace) -> int:
         elif args.action == "revoke":
             await keys.revoke_key(keyring, keys.CONSOLE, args.id)
             say(f"revoked {args.id}; what it reported stays")
+        elif args.action == "export":
+            replace_file(args.file, await pack_keys(keyring.store), mode=0o600)
+            say(f"keys and audit are in {args.file}; secrets are not, only their hashes")
+        elif args.action == "import":
+            count = await restore_keys(keyring.store, content)
+            say(f"restored {count} keys with their audit; their secrets hold as before")
         else:
             for key in (await keys.list_keys(keyring, keys.CONSOLE)).keys:
                 print(_line(key))
 
     _with_keyring(args, done)
     return 0
+
+
+def _read_file(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise AftercallError(f"cannot read {file}: {error.strerror}") from None
 
 
 def _issued(issued: "IssuedKey") -> None:
@@ -109,6 +131,7 @@ def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable
     from aftercall.explain import explain
     from aftercall.models import KeySpec
     from mongo.errors import StoreError
+    from service.key_archive import KeyArchiveError
     from service.keys import KeyRefusedError, Keyring, UnknownKeyError, bootstrap_key
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import opened_control, opened_store
@@ -132,7 +155,7 @@ def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable
 
     try:
         run(settings, opened())
-    except (KeyRefusedError, UnknownKeyError) as error:
+    except (KeyRefusedError, UnknownKeyError, KeyArchiveError) as error:
         raise AftercallError(str(error)) from None
     except ValidationError as error:
         raise AftercallError(explain(error, KeySpec)) from None
@@ -188,7 +211,9 @@ def _run_audit(args: argparse.Namespace) -> int:
     return 0
 
 
-command = Command("keys", "make, list, rotate and revoke keys", _add_arguments, _run)
+command = Command(
+    "keys", "make, list, rotate, revoke, export and restore keys", _add_arguments, _run
+)
 audit_command = Command(
     "audit", "show who did what, and check that nobody changed the audit",
     _add_audit_arguments, _run_audit,

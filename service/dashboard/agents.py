@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from retrieval.fitness.registry import UnknownNameError
+from retrieval.knowledge.rows.registry import UnknownNameError
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w

@@ -12,18 +12,18 @@ from aftercall.models import Account, Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
 from aftercall.tables import gathered
 from mongo.records import ToolKey
-from retrieval.answer import lesson_of
-from retrieval.calls.account import Grounds
-from retrieval.calls.matching import account_of
-from retrieval.confidence import lower_bound
-from retrieval.edits import Edit, edit_key, edits_of_key
-from retrieval.fitness.registry import UnknownNameError
-from retrieval.knowledge.documents import document_id
-from retrieval.known_tools.common import ToolRecord, may_be_told
-from retrieval.log import executions, repairs
-from retrieval.memory import MendedFailure
-from retrieval.patterns import ConsolidatedPattern, mark_of
-from retrieval.proposals.experience import rule_trials
+from retrieval.knowledge.calls.account import Grounds
+from retrieval.knowledge.calls.matching import account_of
+from retrieval.knowledge.confidence import lower_bound
+from retrieval.knowledge.memory import MendedFailure
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of
+from retrieval.knowledge.rewrites.edits import Edit, edit_key, edits_of_key
+from retrieval.knowledge.rewrites.sentences import lesson_of
+from retrieval.knowledge.rows.documents import document_id
+from retrieval.knowledge.rows.log import executions, repairs
+from retrieval.knowledge.rows.registry import UnknownNameError
+from retrieval.knowledge.tool.record import ToolRecord, may_be_told
+from retrieval.knowledge.tool.rules import rule_trials
 from service import statistics
 from service.context import Context
 from service.dashboard import html as h

@@ -1,7 +1,7 @@
 """What is known of a tool, and its parameters as schema and calls show them.
 
 Names that one caller alone used, and values that only one session sent, are some caller's own: they
-are counted here and not shown (4-rules.md, Suggesting), as in `retrieval.known_tools`.
+are counted here and not shown (4-rules.md, Suggesting), as in `retrieval.answers.known_tools`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +11,12 @@ from typing import Final
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.knowledge.profile import ParameterProfile, ToolProfile
-from retrieval.known_tools.common import ToolRecord, is_common_name, plain
-from retrieval.parameters import ParameterView, ToolView
-from retrieval.texts import Shape
-from retrieval.values import number
+from retrieval.answers.known_tools.common import plain
+from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
+from retrieval.knowledge.tool.record import ToolRecord, is_common_name
+from retrieval.knowledge.values.parameters import ParameterView, ToolView
+from retrieval.knowledge.values.scalars import number
+from retrieval.knowledge.values.texts import Shape
 from service.context import Context
 from service.dashboard import html as h
 from service.dashboard import words as w

@@ -13,7 +13,7 @@ from aftercall.redaction import Redactor
 from aftercall.tables import gathered
 from mongo.contents import execution_of, plain
 from mongo.records import Event
-from retrieval.memory import REPAIR
+from retrieval.knowledge.memory import REPAIR
 from service.context import Context
 from service.dashboard import html as h
 from service.dashboard import words as w

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from aftercall import models as m
-from retrieval.confidence import ENOUGH_OUTCOMES
+from retrieval.knowledge.confidence import ENOUGH_OUTCOMES
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w

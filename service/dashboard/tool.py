@@ -10,9 +10,9 @@ from aftercall.models import ToolHealth
 from aftercall.models.tools import same_version
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, recorded_name
-from retrieval.fitness.score import quality_of
-from retrieval.fitness.statistics import NO_VERSION, ToolTrials
+from retrieval.answers.fitness.score import quality_of
+from retrieval.knowledge.rows.registry import UnknownNamespaceError, UnknownToolError, recorded_name
+from retrieval.knowledge.rows.statistics import NO_VERSION, ToolTrials
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w

@@ -23,6 +23,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
+from aftercall.extensions import load_tables
 from aftercall.json_values import JsonObject
 from ingest.formats.rules import Condition, Path, read_condition, read_path
 
@@ -116,7 +117,8 @@ class HookClient:
 def client_names() -> tuple[str, ...]:
     """Return the names of the clients, sorted."""
     folder = files("service.hooks") / "clients"
-    return tuple(sorted(each.name.removesuffix(".toml") for each in folder.iterdir()))
+    shipped = {each.name.removesuffix(".toml") for each in folder.iterdir()}
+    return tuple(sorted(shipped | load_tables("hook_clients").keys()))
 
 
 @cache
@@ -125,7 +127,9 @@ def read_client(key: str) -> HookClient:
     if key not in client_names():
         raise KeyError(key)
     folder = files("service.hooks")
-    told = tomllib.loads((folder / "clients" / f"{key}.toml").read_text(encoding="utf-8"))
+    told = load_tables("hook_clients").get(key)
+    if told is None:
+        told = tomllib.loads((folder / "clients" / f"{key}.toml").read_text(encoding="utf-8"))
     tools = folder / "tools" / f"{key}.json"
     schemas = json.loads(tools.read_text(encoding="utf-8"))["tools"] if tools.is_file() else {}
     return HookClient(

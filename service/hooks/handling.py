@@ -24,7 +24,7 @@ from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes, describe_suggestion
 from mongo.contents import execution_of, named
 from mongo.records import ToolKey
-from retrieval.check import check
+from retrieval.answers.check import check
 from service.context import Context
 from service.hooks.advice import SessionAdvice, advise
 from service.hooks.answers import Outcome, may_call_again, may_change, write_answer

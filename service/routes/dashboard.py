@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from aftercall.models import PatternChange, RecommendationChange, window_dates
 from mongo.errors import StoreError
-from retrieval.fitness.registry import UnknownNameError
+from retrieval.knowledge.rows.registry import UnknownNameError
 from service import dashboard
 from service.context import Lifecycle
 from service.dashboard import html as h

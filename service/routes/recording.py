@@ -14,9 +14,9 @@ from ingest.formats.calls import Placed, Unreadable
 from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
-from retrieval.log import execution
-from retrieval.log import executions as stored_executions
-from retrieval.parameters import is_large
+from retrieval.knowledge.rows.log import execution
+from retrieval.knowledge.rows.log import executions as stored_executions
+from retrieval.knowledge.values.parameters import is_large
 from service import errors
 from service.context import Context
 from service.requests import (

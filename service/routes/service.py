@@ -5,7 +5,7 @@ import time
 from fastapi import APIRouter, Request, Response
 
 from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
-from retrieval.log import counts, lag_s
+from retrieval.knowledge.rows.log import counts, lag_s
 from service.context import Lifecycle
 from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page

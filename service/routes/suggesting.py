@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Response
 
 from aftercall import models as m
-from retrieval.check import check
-from retrieval.similar import find_similar
+from retrieval.answers.check import check
+from retrieval.answers.similar import find_similar
 from service.feedback import record_outcome
 from service.requests import JsonRoute, Suggesting, SuggestionId
 

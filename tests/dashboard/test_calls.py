@@ -6,10 +6,10 @@ from typing import Any
 
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from retrieval.edits import Clamp, Edit, edit_key
-from retrieval.knowledge.documents import document_id
-from retrieval.memory import MendedFailure
-from retrieval.patterns import ConsolidatedPattern, mark_of
+from retrieval.knowledge.memory import MendedFailure
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of
+from retrieval.knowledge.rewrites.edits import Clamp, Edit, edit_key
+from retrieval.knowledge.rows.documents import document_id
 from service.dashboard.html import _TEMPLATES
 from service.dashboard.pattern import PatternEvidence, ShownRepair, read_repairs
 from tests.dashboard.test_look import look

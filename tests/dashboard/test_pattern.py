@@ -10,9 +10,9 @@ import pytest
 
 from aftercall.models import FailurePattern
 from aftercall.redaction import Redactor
-from retrieval.edits import Clamp, Edit, Rename, Replace
-from retrieval.knowledge.documents import document_id
-from retrieval.patterns import ConsolidatedPattern, mark_of
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of
+from retrieval.knowledge.rewrites.edits import Clamp, Edit, Rename, Replace
+from retrieval.knowledge.rows.documents import document_id
 from service import statistics
 from service.context import Context
 from service.dashboard import pattern as dashboard_pattern

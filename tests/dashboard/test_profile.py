@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from aftercall.redaction import Redactor
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.known_tools.common import ToolRecord
-from retrieval.reading.faults import Fault
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.record import ToolRecord
 from service.dashboard.profile import MAX_PARAMETERS, ToolParameters, parameters_of
 from tests.retrieval.known_tools.hostile import records
 from tests.retrieval.known_tools.made_records import knowledge, record, tool

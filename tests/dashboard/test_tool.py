@@ -9,8 +9,8 @@ import pytest
 from aftercall.models import Tool, ToolName, ToolStatistics
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.fitness.statistics import ToolTrials as Remembered
-from retrieval.fitness.statistics import trial_of
+from retrieval.knowledge.rows.statistics import ToolTrials as Remembered
+from retrieval.knowledge.rows.statistics import trial_of
 from service.dashboard.tool import UNNAMED, evidence_of, version_rows
 from service.dashboard.tools import with_never_called
 from service.health import tool_health

@@ -134,7 +134,7 @@ PENDING = """
 import asyncio
 from service.environment import read_settings
 from service.stores import opened_store
-from retrieval.log import counts
+from retrieval.knowledge.rows.log import counts
 
 async def main():
     async with opened_store(read_settings()) as store:

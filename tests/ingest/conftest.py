@@ -25,12 +25,12 @@ from mongo.contents import tool_command
 from mongo.protocol import Store
 from mongo.records import ToolKey
 from mongo.sqlite.store import open_sqlite_store
+from retrieval.answers.suggest import Suggester
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex
-from retrieval.knowledge.documents import CommonMistakes
-from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.memory import KNOWLEDGE, Memory, tool_row
-from retrieval.suggest import Suggester
+from retrieval.knowledge.memory import KNOWLEDGE, Memory, tool_row
+from retrieval.knowledge.rows.documents import CommonMistakes
+from retrieval.knowledge.tool.rules import ToolKnowledge
 from service.context import ANYBODY, Access
 
 WORKSPACE = "default"

@@ -33,8 +33,8 @@ from mongo.contents import (
 )
 from mongo.protocol import CounterDimension, Generation, Store
 from mongo.records import Event, Row, ToolKey
-from retrieval.edits import Clamp, edit_key
-from retrieval.memory import NIGHTLY, VECTOR
+from retrieval.knowledge.memory import NIGHTLY, VECTOR
+from retrieval.knowledge.rewrites.edits import Clamp, edit_key
 from tests.retrieval.cases import an_execution
 
 WORKSPACE = "default"

@@ -20,7 +20,7 @@ from mongo.protocol import Store
 from mongo.records import Commit
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.protocol import VectorIndex
-from retrieval.memory import Memory
+from retrieval.knowledge.memory import Memory
 
 
 class NoIndex:

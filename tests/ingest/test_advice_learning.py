@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from aftercall.models import Execution, Suggestion
-from retrieval.knowledge.rules import workspace_wide
+from retrieval.knowledge.tool.rules import workspace_wide
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 

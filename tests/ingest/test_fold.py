@@ -23,7 +23,7 @@ from mongo.contents import execution_event, execution_of
 from mongo.protocol import Generation, Store
 from mongo.records import Event, ToolKey
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.memory import KNOWLEDGE, SKIPPED, Memory
+from retrieval.knowledge.memory import KNOWLEDGE, SKIPPED, Memory
 from tests.ingest.conftest import Brain
 from tests.ingest.histories import BEGIN, WORKSPACE, held, history
 from tests.retrieval.cases import an_execution

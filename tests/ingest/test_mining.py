@@ -8,8 +8,8 @@ import pytest
 
 from aftercall.models import Execution
 from ingest.mining import MAX_GAP, Repair, mine
-from retrieval.edits import Clamp, Edit, FromContext, Rename, Replace
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.rewrites.edits import Clamp, Edit, FromContext, Rename, Replace
 from tests.retrieval.cases import an_execution
 
 MISSING = {"type": "ValidationError", "message": "'timezone' is a required property"}

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from aftercall.models import Execution, OutcomeReport
 from mongo.records import ToolKey
-from retrieval.knowledge.rules import RepairRule, ToolKnowledge, workspace_wide
+from retrieval.knowledge.tool.rules import RepairRule, ToolKnowledge, workspace_wide
 from service.context import Context
 from service.feedback import record_outcome
 from tests.ingest.conftest import WORKSPACE, Brain

@@ -10,8 +10,8 @@ import pytest
 
 from aftercall.models import ExecutionError
 from ingest.seed import SeedCorpusError, load_seed
-from retrieval.knowledge.documents import SeedEntry
-from retrieval.reading.reader import read_error
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.rows.documents import SeedEntry
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 

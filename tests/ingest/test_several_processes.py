@@ -15,8 +15,8 @@ from ingest.indexer import Indexer
 from mongo.protocol import Store
 from mongo.records import Commit
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.log import counts
-from retrieval.memory import Memory
+from retrieval.knowledge.memory import Memory
+from retrieval.knowledge.rows.log import counts
 from tests.ingest.histories import WORKSPACE, differences, history
 from tests.ingest.shared_scenario import open_shared
 from tests.mongo.mongo_server import SharedMongo

@@ -7,7 +7,7 @@ from uuid import uuid4
 from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import Role, Vectors
 from ingest.indexer import Indexer
-from retrieval.memory import DOCUMENT, Memory
+from retrieval.knowledge.memory import DOCUMENT, Memory
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 

@@ -30,7 +30,7 @@ from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import ControlStore
 from mongo.records import AuditHead, Commit, Event, Row, StateRow
 from retrieval.index.protocol import VectorIndex
-from retrieval.memory import Memory
+from retrieval.knowledge.memory import Memory
 from tests.ingest.histories import WORKSPACE, held, history
 from tests.ingest.shared_scenario import NoIndex
 from tests.mongo import mongo_server

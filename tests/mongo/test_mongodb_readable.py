@@ -19,7 +19,7 @@ from mongo.contents import execution_event
 from mongo.mongodb.database import Record
 from mongo.mongodb.readable import LARGE_BYTES, event_content, event_fields, event_id
 from mongo.records import Commit, Counter, Event, Removal, Row, ToolKey, encoded
-from retrieval.patterns import ConsolidatedPattern
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 from tests.mongo.conftest import mongo_options, open_mongo
 from tests.mongo.store_samples import WORKSPACE, closing, read_all
 

@@ -14,7 +14,7 @@ from ingest.nightly import NightlyJob, run_steps
 from ingest.nightly_steps import STEPS
 from mongo.records import Event
 from retrieval.index.protocol import VectorIndexError
-from retrieval.memory import DOCUMENT
+from retrieval.knowledge.memory import DOCUMENT
 from service.archive import (
     AlreadyImportedError,
     ArchiveReader,

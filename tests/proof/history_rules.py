@@ -9,7 +9,7 @@ from typing import Any
 from mongo.contents import execution_of
 from mongo.protocol import Store
 from mongo.records import Event
-from retrieval.log import counts
+from retrieval.knowledge.rows.log import counts
 from tests.ingest.histories import WORKSPACE, differences
 
 TOOLS = ("search", "fetch", "send")

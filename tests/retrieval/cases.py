@@ -3,13 +3,13 @@
 from typing import Any
 
 from aftercall.models import Execution, ExecutionError, Tool, ToolAnnotations
-from retrieval.answer import Answer, Question, answer
-from retrieval.knowledge.documents import SeedEntry
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.parameters import view_of_schema
-from retrieval.proposals.case import Case
-from retrieval.reading.reader import read_error
+from retrieval.answers.answer import Answer, Question, answer
+from retrieval.answers.proposers.case import Case
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.rows.documents import SeedEntry
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.rules import SignatureKnowledge
+from retrieval.knowledge.values.parameters import view_of_schema
 
 READS = ToolAnnotations(read_only_hint=True)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.reading.faults import Fault
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.tool.profile import ToolProfile
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -7,14 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
-from retrieval.calls.account import Account, Grounds, Statement
-from retrieval.calls.matching import account_of
-from retrieval.calls.recodings import Place, recoding_between
-from retrieval.calls.tree import leaves_of
-from retrieval.confidence import shipped
-from retrieval.judge.ranking import judge
-from retrieval.parameters import ParameterView, Path
-from retrieval.values import is_placeholder
+from retrieval.answers.judge.ranking import judge
+from retrieval.knowledge.calls.account import Account, Grounds, Statement
+from retrieval.knowledge.calls.matching import account_of
+from retrieval.knowledge.calls.recodings import Place, recoding_between
+from retrieval.knowledge.calls.tree import leaves_of
+from retrieval.knowledge.confidence import shipped
+from retrieval.knowledge.values.parameters import ParameterView, Path
+from retrieval.knowledge.values.scalars import is_placeholder
 from tests.retrieval.cases import make_case, object_schema
 
 NOWHERE = Place("x")

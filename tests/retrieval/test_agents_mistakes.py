@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from aftercall.models import FailedCall
-from retrieval.proposals.faults import read_by_schema, refused_by
-from retrieval.reading.reader import read_error
+from retrieval.answers.proposers.faults import read_by_schema, refused_by
+from retrieval.knowledge.reading.reader import read_error
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 CLOSED = {"additionalProperties": False}

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
-from retrieval.answer import Question, answer
-from retrieval.confidence import Scaling, shipped
-from retrieval.edits import Cast, Rename, Replace, edits_of_key
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.reading.reader import read_error
+from retrieval.answers.answer import Question, answer
+from retrieval.knowledge.confidence import Scaling, shipped
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.rewrites.edits import Cast, Rename, Replace, edits_of_key
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.rules import SignatureKnowledge
 from tests.retrieval.cases import READS, answer_to, make_case, object_schema
 
 TIME = object_schema(timezone="string")

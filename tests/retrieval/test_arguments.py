@@ -3,7 +3,7 @@
 import pytest
 
 from aftercall.models import FailedCall
-from retrieval.arguments import read_arguments, with_arguments
+from retrieval.answers.arguments import read_arguments, with_arguments
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from bench.quality import attacks
 from bench.quality.attacks import Names
 from embeddings.embedders import HashingEmbedder
-from retrieval.principals import capped, drop_loudest, fairly_heard, others
+from retrieval.knowledge.rows.principals import capped, drop_loudest, fairly_heard, others
 
 
 @pytest.mark.parametrize("names", [Names(1, 1), Names(1, 10)])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc, betaincinv
 
-from retrieval.beta import Beta
+from retrieval.knowledge.beta import Beta
 
 trials = st.floats(0.5, 1e5)
 betas = st.builds(Beta, trials, trials)

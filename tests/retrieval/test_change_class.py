@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError, FailedCall, ToolAnnotations
-from retrieval.answer import Question, answer
-from retrieval.proposals.case import CallContext
-from retrieval.proposals.faults import held_against_schema, refused_by
-from retrieval.reading.reader import read_error
+from retrieval.answers.answer import Question, answer
+from retrieval.answers.proposers.case import CallContext
+from retrieval.answers.proposers.faults import held_against_schema, refused_by
+from retrieval.knowledge.reading.reader import read_error
 from tests.retrieval.cases import make_case, object_schema
 
 DAY = {"type": "string", "format": "date"}

@@ -11,8 +11,8 @@ from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
 from embeddings.embedders import open_embedder
 from embeddings.models import BUNDLED_NAME
-from retrieval.classifier import CategoryHead, shipped_head, text_of
-from retrieval.reading.reader import read_error
+from retrieval.knowledge.reading.classifier import CategoryHead, shipped_head, text_of
+from retrieval.knowledge.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 
 __all__ = ["brain"]
@@ -137,7 +137,7 @@ class CountingHead:
         return self
 
     def classify(self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory) -> object:
-        from retrieval.reading.category import CategoryReading
+        from retrieval.knowledge.reading.category import CategoryReading
 
         self.asked += 1
         return CategoryReading("timeout", 0.71)
@@ -158,7 +158,7 @@ async def test_only_what_no_grammar_reads_well_is_classified(
 ) -> None:
     """The usual question costs no second embedding; the answer carries the probability."""
     head = CountingHead()
-    monkeypatch.setattr("retrieval.suggest.CategoryHead", head)
+    monkeypatch.setattr("retrieval.answers.suggest.CategoryHead", head)
     call = a_call(message)
     response = await brain.suggester.suggest(WORKSPACE, SuggestRequest(execution=call))
     assert head.asked == asked

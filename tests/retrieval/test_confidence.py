@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from aftercall.models import EvidenceSource
 from retrieval import read_table
-from retrieval.confidence import (
+from retrieval.answers.judge.ranking import bound, judge
+from retrieval.answers.judge.signals import SIGNALS
+from retrieval.answers.proposers.case import Option, prior
+from retrieval.answers.proposers.compose import Proposal
+from retrieval.knowledge.beta import Trials
+from retrieval.knowledge.confidence import (
     MIN_CONFIDENCE,
     Calibration,
     Scaling,
@@ -17,13 +22,9 @@ from retrieval.confidence import (
     lower_bound,
     shipped,
 )
-from retrieval.edits import Add, Clamp, Edit, Rename, Replace, edits_of_key
-from retrieval.fitting import fit_scaling
-from retrieval.judge.ranking import bound, judge
-from retrieval.judge.signals import SIGNALS
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.proposals.case import Option, Trials, prior
-from retrieval.proposals.compose import Proposal
+from retrieval.knowledge.fitting import fit_scaling
+from retrieval.knowledge.rewrites.edits import Add, Clamp, Edit, Rename, Replace, edits_of_key
+from retrieval.knowledge.tool.rules import SignatureKnowledge
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 AUTOMATIC = 0.8
@@ -251,7 +252,7 @@ def shipped_priors() -> dict[str, tuple[float, float]]:
     """The measured Beta counts, right and wrong, by kind."""
     return {
         kind: (right, wrong)
-        for kind, (right, wrong) in read_table("priors.toml")["measured"].items()
+        for kind, (right, wrong) in read_table("answers/proposers/priors.toml")["measured"].items()
     }
 
 
@@ -273,7 +274,7 @@ def test_shipped_priors_can_be_moved() -> None:
 
 def test_every_prior_stands_once_and_is_used() -> None:
     """A kind that no proposer names any more goes; one that the table lacks is named."""
-    table = read_table("priors.toml")
+    table = read_table("answers/proposers/priors.toml")
     assert table["measured"].keys().isdisjoint(table["judged"])
     with pytest.raises(KeyError, match=r"priors\.toml"):
         prior("no such kind")

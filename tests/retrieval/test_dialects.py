@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from retrieval.reading.faults import Fault, read_text
-from retrieval.reading.reader import faults_in
+from retrieval.knowledge.reading.faults import Fault, read_text
+from retrieval.knowledge.reading.reader import faults_in
 
 
 def _table(name: str) -> dict[str, Any]:
-    text = files("retrieval").joinpath(f"reading/{name}.toml").read_text(encoding="utf-8")
+    text = files("retrieval").joinpath(f"knowledge/reading/{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
 from aftercall.models import ExecutionError
-from retrieval.answer import lesson_of
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.rewrites.edit_effects import apply_edits
+from retrieval.knowledge.rewrites.edits import (
     Add,
     Cast,
     Clamp,
@@ -29,9 +30,8 @@ from retrieval.edits import (
     names_of,
     touches,
 )
-from retrieval.inference import infer_edits
-from retrieval.reading.faults import Fault
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.rewrites.inference import infer_edits
+from retrieval.knowledge.rewrites.sentences import lesson_of
 
 names = st.sampled_from(["a", "b", "c"])
 scalars = st.one_of(

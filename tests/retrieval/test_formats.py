@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.texts import MAX_LOOK, TextFormat, format_of
+from retrieval.knowledge.values.texts import MAX_LOOK, TextFormat, format_of
 
 
 @pytest.mark.parametrize(

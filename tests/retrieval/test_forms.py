@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.forms import in_form, meets, same_moment, told_forms
+from retrieval.knowledge.values.forms import in_form, meets, same_moment, told_forms
 
 
 @pytest.mark.parametrize(

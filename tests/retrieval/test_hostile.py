@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from retrieval.acceptance import accepts as may_be_made
-from retrieval.acceptance import check_of
-from retrieval.knowledge.documents import shape_of
-from retrieval.likeness import nearest
-from retrieval.parameters import MAX_SCHEMA, view_of_schema
-from retrieval.proposals.compose import Proposal
+from retrieval.answers.judge.acceptance import accepts as may_be_made
+from retrieval.answers.judge.acceptance import check_of
+from retrieval.answers.proposers.compose import Proposal
+from retrieval.knowledge.rows.documents import shape_of
+from retrieval.knowledge.values.likeness import nearest
+from retrieval.knowledge.values.parameters import MAX_SCHEMA, view_of_schema
 from tests.retrieval.cases import make_case, object_schema
 
 

@@ -7,18 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval import read_table
-from retrieval.calls.account import Account
-from retrieval.calls.matching import account_of
-from retrieval.confidence import shipped
-from retrieval.edits import Rename, Replace
-from retrieval.judge.model import Model, model_of_text, shipped_model
-from retrieval.judge.ranking import judge
-from retrieval.judge.signals import FALLING, RISING, SIGNALS, Weighed, signals_of
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.principals import SURE
-from retrieval.proposals.case import Case, Option, Trials
-from retrieval.proposals.compose import Proposal
-from retrieval.proposals.grounds import grounds_of
+from retrieval.answers.judge.model import Model, model_of_text, shipped_model
+from retrieval.answers.judge.ranking import judge
+from retrieval.answers.judge.signals import FALLING, RISING, SIGNALS, Weighed, signals_of
+from retrieval.answers.proposers.case import Case, Option
+from retrieval.answers.proposers.compose import Proposal
+from retrieval.answers.proposers.grounds import grounds_of
+from retrieval.knowledge.beta import Trials
+from retrieval.knowledge.calls.account import Account
+from retrieval.knowledge.calls.matching import account_of
+from retrieval.knowledge.confidence import shipped
+from retrieval.knowledge.rewrites.edits import Rename, Replace
+from retrieval.knowledge.rows.principals import SURE
+from retrieval.knowledge.tool.rules import SignatureKnowledge
 from tests.retrieval.cases import make_case, object_schema
 from tests.retrieval.test_repairs import an_example
 
@@ -130,7 +131,7 @@ def test_a_value_that_nobody_states_is_never_likelier_than_not(
     case = make_case({"city": "Rm", "days": 1}, "city is refused", schema=SCHEMA)
     option = Option((Replace(name="city", before="Rm", value="Quito"),), "", Trials(500, 0.1), ())
     proposal = Proposal({"city": "Quito", "days": 1}, (option,), frozenset(("city",)), "q")
-    monkeypatch.setattr("retrieval.judge.ranking.propose", lambda _: [proposal])
+    monkeypatch.setattr("retrieval.answers.judge.ranking.propose", lambda _: [proposal])
     [found] = judge(case, shipped())
     assert found.account.unexplained
     assert found.estimate.probability <= 0.5
@@ -184,6 +185,6 @@ def test_the_three_strongest_reasons_are_in_words() -> None:
 
 def test_each_signal_has_its_words() -> None:
     """Or is counted with one that has."""
-    table = read_table("judge/reasons.toml")
+    table = read_table("answers/judge/reasons.toml")
     assert table.keys() == set(SIGNALS)
     assert all(row.get("with", name) in table for name, row in table.items())

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.links import Links
-from retrieval.knowledge.session_calls import SessionCall, extract, session_call
+from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
+from retrieval.knowledge.tool.links import Links
 
 
 @pytest.mark.parametrize(

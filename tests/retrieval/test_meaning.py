@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from aftercall.models import Suggestion, ToolAnnotations
-from retrieval.edits import Add, Clamp, Remove, Replace
-from retrieval.knowledge.documents import SeedEntry
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.proposals.case import Case
+from retrieval.answers.proposers.case import Case
+from retrieval.knowledge.rewrites.edits import Add, Clamp, Remove, Replace
+from retrieval.knowledge.rows.documents import SeedEntry
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.rules import SignatureKnowledge
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 AUTOMATIC = 0.8

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError
-from retrieval.measures import codes_of, measured, spans
-from retrieval.reading.reader import read_error
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.values.measures import codes_of, measured, spans
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 Call = dict[str, Any]

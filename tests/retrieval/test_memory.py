@@ -12,8 +12,8 @@ from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
 from mongo.records import Commit, Row, StateRow, ToolKey, encoded
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.health.record import KnownHealth, Weak
-from retrieval.memory import HEALTH, Memory, tool_row
+from retrieval.knowledge.memory import HEALTH, Memory, tool_row
+from retrieval.knowledge.rows.health import KnownHealth, Weak
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from retrieval.edit_effects import apply_edits
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.parameters import view_of_schema
-from retrieval.proposals.case import Case, value_sources_of
-from retrieval.proposals.compose import nested_options
-from retrieval.proposals.faults import inner_faults
-from retrieval.proposals.values import stated_value_options
-from retrieval.reading.faults import Fault
-from retrieval.reading.reader import ErrorReading
+from retrieval.answers.proposers.case import Case, value_sources_of
+from retrieval.answers.proposers.compose import nested_options
+from retrieval.answers.proposers.faults import inner_faults
+from retrieval.answers.proposers.values import stated_value_options
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.reading.reader import ErrorReading
+from retrieval.knowledge.rewrites.edit_effects import apply_edits
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.values.parameters import view_of_schema
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 FLIGHT = {

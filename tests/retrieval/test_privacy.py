@@ -16,12 +16,12 @@ from aftercall.models import Execution, ExecutionError, SuggestResponse, ToolAnn
 from aftercall.redaction import is_redacted
 from ingest.learner import learn_failure, learn_outcome, learn_repair, learn_success
 from ingest.mining import Repair, mine
-from retrieval.answer import Question, answer
-from retrieval.edits import Add, Edit, Replace
-from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
-from retrieval.parameters import view_of_schema
-from retrieval.proposals.case import Case
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.answers.answer import Question, answer
+from retrieval.answers.proposers.case import Case
+from retrieval.knowledge.reading.reader import ErrorReading, read_error
+from retrieval.knowledge.rewrites.edits import Add, Edit, Replace
+from retrieval.knowledge.tool.rules import ToolKnowledge, skeleton_of
+from retrieval.knowledge.values.parameters import view_of_schema
 from tests.retrieval.cases import READS, an_execution, answer_to, make_case, object_schema
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

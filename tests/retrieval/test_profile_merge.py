@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mongo.records import decoded, encoded
-from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.tool.profile import ToolProfile
 from tests.retrieval.profiles import Seen, calls, profile_of
 
 

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.parameters import MAX_NODES, ParameterView, inner_values, place_of, value_at
-from retrieval.reading.faults import Fault
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.values.parameters import (
+    MAX_NODES,
+    ParameterView,
+    inner_values,
+    place_of,
+    value_at,
+)
 from tests.retrieval.profiles import at
 
 BOOKING = {

@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 from mongo.records import encoded
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.reading.faults import Fault
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.tool.profile import ToolProfile
 from tests.retrieval.profiles import at
 
 KIB = 1024

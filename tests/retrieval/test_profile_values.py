@@ -2,10 +2,10 @@
 
 import pytest
 
-from retrieval.knowledge.profile import MAX_VALUES, CommonValue, ToolProfile
-from retrieval.knowledge.rules import MAX_SIGNATURES, ToolKnowledge
-from retrieval.principals import MAX_WEIGHT_OF_AGENT
-from retrieval.reading.faults import Fault
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.rows.principals import MAX_WEIGHT_OF_AGENT
+from retrieval.knowledge.tool.profile import MAX_VALUES, CommonValue, ToolProfile
+from retrieval.knowledge.tool.rules import MAX_SIGNATURES, ToolKnowledge
 from tests.retrieval.profiles import at
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
-from retrieval.reading.faults import Fault
-from retrieval.reading.reader import read_error
-from retrieval.reading.signature import hide_word
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.reading.signature import hide_word
 
 PYDANTIC = (
     "Error executing tool convert_time: 2 validation errors for convert_timeArguments\n"

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
-from retrieval.reading.faults import Fault
-from retrieval.reading.reader import read_error
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.reading.reader import read_error
 from tests.retrieval.cases import answer_to, make_case
 
 Call = dict[str, Any]

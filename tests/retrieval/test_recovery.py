@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.knowledge.profile import call_hash
-from retrieval.knowledge.runs import (
+from retrieval.knowledge.tool.profile import call_hash
+from retrieval.knowledge.tool.runs import (
     MAX_PER_AGENT,
     MAX_RECOVERIES,
     MAX_RUNS,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
-from retrieval.fitting import fit_scaling, refit_scaling
+from retrieval.knowledge.confidence import ENOUGH_OUTCOMES, Scaling
+from retrieval.knowledge.fitting import fit_scaling, refit_scaling
 
 Outcomes = tuple[list[float], list[bool], list[str | None]]
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from retrieval.edits import Replace
-from retrieval.proposals.case import Case, Option, one, prior
-from retrieval.proposals.compose import propose
-from retrieval.proposals.registry import Proposer, names, register, unregister, without
-from retrieval.reading.faults import Fault
+from retrieval.answers.proposers.case import Case, Option, one, prior
+from retrieval.answers.proposers.compose import propose
+from retrieval.answers.proposers.registry import Proposer, names, register, unregister, without
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.rewrites.edits import Replace
 from tests.retrieval.cases import make_case, object_schema
 
 SCHEMA = object_schema(colour="string")

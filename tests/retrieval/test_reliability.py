@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.reliability import BINS, Promise, bin_of, reliability
+from retrieval.answers.judge.reliability import BINS, Promise, bin_of, reliability
 
 PROMISES = st.lists(st.builds(Promise, st.floats(0, 1), st.booleans()), max_size=60)
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import NO_SOURCES
-from retrieval.inference import all_edits
-from retrieval.knowledge.repairs import (
+from retrieval.knowledge.rewrites.edit_effects import apply_edits
+from retrieval.knowledge.rewrites.edits import NO_SOURCES
+from retrieval.knowledge.rewrites.inference import all_edits
+from retrieval.knowledge.tool.repairs import (
     MAX_EXAMPLES,
     MAX_OF_ONE_AGENT,
     FirstCall,

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
-from retrieval import edits as ed
-from retrieval.edit_effects import applied
-from retrieval.knowledge.repairs import RepairExample, common_changes, learned_repairs
-from retrieval.parameters import EVERY, value_at
-from retrieval.rewriting import candidates, differences, forms_between
+from retrieval.knowledge.rewrites import edits as ed
+from retrieval.knowledge.rewrites.edit_effects import applied
+from retrieval.knowledge.rewrites.rewriting import candidates, differences, forms_between
+from retrieval.knowledge.tool.repairs import RepairExample, common_changes, learned_repairs
+from retrieval.knowledge.values.parameters import EVERY, value_at
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 SCALARS = st.none() | st.booleans() | st.integers(-999, 999) | st.text("abc -_/,:09", max_size=6)

@@ -7,10 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mongo.records import decoded, encoded
-from retrieval.confidence import lower_bound
-from retrieval.edits import Rename, Replace, edit_key
-from retrieval.knowledge.rules import MAX_AGENTS_HEARD, MAX_RULES, RepairRule, SignatureKnowledge
-from retrieval.proposals.experience import rule_trials
+from retrieval.knowledge.confidence import lower_bound
+from retrieval.knowledge.rewrites.edits import Rename, Replace, edit_key
+from retrieval.knowledge.tool.rules import (
+    MAX_AGENTS_HEARD,
+    MAX_RULES,
+    RepairRule,
+    SignatureKnowledge,
+    rule_trials,
+)
 
 words = st.lists(
     st.tuples(st.sampled_from("abcdef"), st.sampled_from(["success", "failure", "repair"])),

@@ -7,13 +7,22 @@ import pytest
 from aftercall.models import ExecutionError
 from ingest.learner import learn_repair
 from ingest.mining import Repair
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import Add, Cast, Clamp, Edit, FromError, Remove, Rename, Replace
-from retrieval.inference import infer_edits
-from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
-from retrieval.proposals.case import Case, value_sources_of
-from retrieval.proposals.experience import rule_options
-from retrieval.reading.reader import read_error
+from retrieval.answers.proposers.case import Case, value_sources_of
+from retrieval.answers.proposers.experience import rule_options
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.rewrites.edit_effects import apply_edits
+from retrieval.knowledge.rewrites.edits import (
+    Add,
+    Cast,
+    Clamp,
+    Edit,
+    FromError,
+    Remove,
+    Rename,
+    Replace,
+)
+from retrieval.knowledge.rewrites.inference import infer_edits
+from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
 from tests.retrieval.cases import an_execution, make_case, object_schema
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.session_calls import SessionCall, extract, session_call
-from retrieval.proposals.compose import propose
+from retrieval.answers.proposers.compose import propose
+from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
 from tests.retrieval.cases import make_case
 
 Earlier = Sequence[tuple[str, dict[str, Any], Any]]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
-from retrieval.answer import Question, answer
-from retrieval.proposals.case import CallContext
+from retrieval.answers.answer import Question, answer
+from retrieval.answers.proposers.case import CallContext
 from tests.retrieval.cases import make_case, object_schema
 
 ITEM = object_schema([], place_id="integer")

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 from mongo.records import ToolKey
-from retrieval.knowledge.repairs import RepairExample
-from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
-from retrieval.siblings import may_be_siblings, sibling_of, spelling
+from retrieval.answers.siblings import may_be_siblings, sibling_of, spelling
+from retrieval.knowledge.tool.repairs import RepairExample
+from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 
 WORDS = "E1042: the request was not understood"
 

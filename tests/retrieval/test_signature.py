@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from retrieval.reading.signature import signature_of
+from retrieval.knowledge.reading.signature import signature_of
 
 CALL = {"city": "Oslo", "days": 3}
 WORDS = "days must not be above the limit"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.links import Links
-from retrieval.knowledge.session_calls import session_call
-from retrieval.proposals.case import Case
+from retrieval.answers.proposers.case import Case
+from retrieval.knowledge.session.session_calls import session_call
+from retrieval.knowledge.tool.links import Links
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 TEXT = {"type": "string"}

@@ -11,9 +11,9 @@ from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, ToolAn
 from mongo.contents import StoredTool
 from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey
-from retrieval.log import suggestion
-from retrieval.memory import KNOWLEDGE, tool_row
-from retrieval.trust import trusted_hints
+from retrieval.answers.judge.trust import trusted_hints
+from retrieval.knowledge.memory import KNOWLEDGE, tool_row
+from retrieval.knowledge.rows.log import suggestion
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import an_execution, object_schema, tool
 

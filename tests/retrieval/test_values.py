@@ -6,10 +6,10 @@ import pytest
 
 from aftercall.json_values import JsonValue
 from retrieval import read_table
-from retrieval.forms import rewrite
-from retrieval.likeness import name_similarity, nearest, refers, synonym_of
-from retrieval.parameters import JsonType
-from retrieval.values import CastError, cast, number_in, unmarked
+from retrieval.knowledge.values.forms import rewrite
+from retrieval.knowledge.values.likeness import name_similarity, nearest, refers, synonym_of
+from retrieval.knowledge.values.parameters import JsonType
+from retrieval.knowledge.values.scalars import CastError, cast, number_in, unmarked
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ OPPOSITES = ["include exclude", "source destination", "src dest", "from to", "st
 
 def test_no_two_opposites_mean_the_same() -> None:
     """Neither as they are nor in compounds, nor as values of a list."""
-    groups = read_table("synonyms.toml")
+    groups = read_table("knowledge/values/synonyms.toml")
     for one, other in map(str.split, OPPOSITES):
         assert name_similarity(one, other) < 0.5
         assert name_similarity(f"{one}_id", f"{other}_id") < 0.7

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from aftercall import Outcome, ToolAnnotations
 from aftercall.adapters.langgraph import ReflectionMiddleware
 from aftercall.models import Execution
-from retrieval.reading.reader import read_error
+from retrieval.knowledge.reading.reader import read_error
 from tests.sdk.scripted_advice import (
     TOP_K,
     UNSURE,

@@ -4,21 +4,28 @@ from typing import Any
 
 import pytest
 
-from aftercall.change_classes import (
-    ORDER,
-    alters_qualifier,
-    are_opposites,
-    may_be_followed,
-    reads_only,
-)
-from aftercall.models import ToolAnnotations
+from aftercall.change_classes import ORDER, alters_qualifier, are_opposites, reads_only
+from aftercall.models import RetryAdvice, ToolAnnotations
 from aftercall.models.calls import ChangeClass
+from aftercall.policy import Repair, decide_repair
 
 READS = ToolAnnotations(read_only_hint=True)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 AGAIN = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
 DESTROYS = ToolAnnotations(read_only_hint=False, destructive_hint=True)
 SAID_NOTHING = ToolAnnotations()
+
+
+def _decided(
+    change: ChangeClass, tool: str, hints: ToolAnnotations | None, *, rejected: bool = True,
+    principals: int = 0, quorum: int = 2,
+) -> RetryAdvice:  # fmt: skip
+    return decide_repair(
+        Repair(
+            change_class=change, tool_name=tool, hints=hints, before={}, after={},
+            rejected=rejected, principals=principals, quorum=quorum,
+        )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -46,27 +53,25 @@ def test_the_table(tool: str, annotations: ToolAnnotations | None, allowed: str)
         ("lossless", 0), ("plausible", 0), ("lossy", 0), ("semantic", 1), ("semantic", 2),
     ]  # fmt: skip
     found = [
-        may_be_followed(change, tool, annotations, rejected=True, principals=principals)
-        for change, principals in asked
+        _decided(change, tool, annotations, principals=principals) for change, principals in asked
     ]
-    assert "".join("y" if safe else "n" for safe, _ in found) == allowed
-    assert all(reason for _, reason in found)
+    assert "".join("y" if each.safe else "n" for each in found) == allowed
+    assert all(each.reason for each in found)
 
 
 @pytest.mark.parametrize("change", ORDER)
 def test_what_may_have_run_is_not_run_again(change: ChangeClass) -> None:
     """Unless the tool only reads, or doing it twice changes nothing."""
-    safe, reason = may_be_followed(change, "send", WRITES, rejected=False, principals=2)
-    assert not safe
-    assert "may have had an effect" in reason
-    assert may_be_followed(change, "send", READS, rejected=False, principals=2)[0]
+    decided = _decided(change, "send", WRITES, rejected=False, principals=2)
+    assert not decided.safe
+    assert "may have had an effect" in decided.reason
+    assert _decided(change, "send", READS, rejected=False, principals=2).safe
 
 
 def test_one_owner_needs_one_word() -> None:
     """`AFTERCALL_QUORUM=1` says that all callers are the owner's."""
-    one = may_be_followed("semantic", "get_x", None, rejected=True, principals=1, quorum=1)
-    assert one[0]
-    assert not may_be_followed("semantic", "get_x", None, rejected=True, quorum=1)[0]
+    assert _decided("semantic", "get_x", None, principals=1, quorum=1).safe
+    assert not _decided("semantic", "get_x", None, quorum=1).safe
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ import uvloop
 from aftercall.models import Execution
 from aftercall.process import bind, http_server, url_of
 from mongo.records import Commit, Row, ToolKey, encoded
-from retrieval.health.record import KnownHealth
-from retrieval.memory import HEALTH, TROUBLE, USED, tool_row
+from retrieval.knowledge.memory import HEALTH, TROUBLE, USED, tool_row
+from retrieval.knowledge.rows.health import KnownHealth
 from service.context import Context, Lifecycle, open_context
 from service.server import bounded_protocol, create_app
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings

@@ -22,7 +22,7 @@ from ingest.nightly import NightlyJob
 from ingest.nightly_steps import expire
 from mongo.protocol import Store
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.memory import Memory
+from retrieval.knowledge.memory import Memory
 from service.archive import (
     AlreadyImportedError,
     ArchiveError,

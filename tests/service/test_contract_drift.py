@@ -6,7 +6,7 @@ import httpx2
 
 from aftercall import Client
 from aftercall.models import ToolSpec
-from retrieval.knowledge.drift import contract_changes
+from retrieval.knowledge.tool.drift import contract_changes
 from tests.ingest.histories import BEGIN
 from tests.service.running_service import RunningService
 from tests.service.test_mended_alike import ask, record, session

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from mongo.records import ToolKey
-from retrieval.log import marks
+from retrieval.knowledge.rows.log import marks
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
 from tests.service.running_service import failure, on_loop
 from tests.service.test_bad_input import error_of

@@ -23,9 +23,9 @@ from aftercall.recording.recorder import _subfolder
 from aftercall.recording.spool import Spool
 from aftercall.running import BASE_URL
 from mongo.records import Commit, Counter, Event
-from retrieval.counters import AGENT_FAILURE
-from retrieval.log import counts
-from retrieval.principals import agent_mark
+from retrieval.knowledge.rows.counters import AGENT_FAILURE
+from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.principals import agent_mark
 from service.archive import ArchiveReader
 from service.cli import forget as cli
 from service.forget import Forgotten, forget, state_of
@@ -155,7 +155,11 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
     await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))
-    for module in ("service.context", "retrieval.fitness.history", "retrieval.fitness.search"):
+    for module in (
+        "service.context",
+        "retrieval.answers.fitness.history",
+        "retrieval.answers.fitness.search",
+    ):
         monkeypatch.setattr(f"{module}.datetime", StoppedClock)  # what fades does so by the clock
     after, never = await answers(tmp_path / "a"), await answers(tmp_path / "b")
     assert {ask: each for ask, each in after.items() if each != never[ask]} == {}

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import httpx2
 import pytest
 
-from retrieval.known_tools.common import ToolRecord
-from retrieval.known_tools.facts import ToolFacts, facts_of
+from retrieval.answers.known_tools.facts import ToolFacts, facts_of
+from retrieval.knowledge.tool.record import ToolRecord
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,

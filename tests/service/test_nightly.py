@@ -27,7 +27,7 @@ from ingest.nightly_steps import STEPS
 from mongo.protocol import Store
 from mongo.records import Commit, Row
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.memory import CALIBRATION, PATTERN, Memory
+from retrieval.knowledge.memory import CALIBRATION, PATTERN, Memory
 from service import nightly as schedule
 from service.cli import nightly as command
 from service.environment import environment_of, read_settings

@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.json_schemas import plain_schema
 from bench.quality.odd_schemas import SCHEMAS, measure
-from retrieval.parameters import view_of_schema
+from retrieval.knowledge.values.parameters import view_of_schema
 from tests.service.running_service import RunningService
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailableError
 from retrieval.index.protocol import VectorIndexUnavailableError
-from retrieval.log import StoreCounts
+from retrieval.knowledge.rows.log import StoreCounts
 from service.lifecycle import when_it_answers
 from service.metrics_page import disagreement
 from service.settings import Settings

@@ -7,8 +7,8 @@ from embeddings.protocol import Embedder
 from ingest.nightly import NightlyJob
 from ingest.nightly_steps import consolidate
 from mongo.records import Row, ToolKey, encoded
-from retrieval.memory import PATTERN
-from retrieval.patterns import ConsolidatedPattern
+from retrieval.knowledge.memory import PATTERN
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, execution, failure, on_loop, put_rows
 

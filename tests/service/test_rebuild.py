@@ -16,7 +16,7 @@ from ingest.nightly import REBUILD, take_lease
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.index import edge_shard
 from retrieval.index.protocol import VectorIndexError
-from retrieval.memory import DOCUMENT
+from retrieval.knowledge.memory import DOCUMENT
 from service.rebuild import rebuild
 from tests.mongo.store_samples import closing
 from tests.service.running_service import (

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from aftercall.models import SuggestRequest
-from retrieval.memory import JudgedSuggestion
+from retrieval.knowledge.memory import JudgedSuggestion
 from service.nightly import run_nightly
 from tests.service.running_service import (
     RunningService,

@@ -7,8 +7,8 @@ import pytest
 
 from aftercall.models import Execution
 from mongo.records import ToolKey
-from retrieval import recent_calls
-from retrieval.log import executions
+from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.session import recent_calls
 from tests.service.running_service import RunningService, execution, failure, on_loop
 
 TOPICS = (

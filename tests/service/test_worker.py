@@ -11,7 +11,7 @@ import pytest
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
-from retrieval.log import counts
+from retrieval.knowledge.rows.log import counts
 from service.context import open_context
 from service.environment import environment_of
 from service.settings import Settings

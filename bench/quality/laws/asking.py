@@ -23,7 +23,7 @@ from aftercall.reflection.retry_rules import ReflectionPolicy, RetryRules, apply
 from bench.quality.brain import START, WORKSPACE, Brain
 from bench.quality.laws.case import Case, Past
 from bench.quality.trial import Json
-from retrieval.check import check
+from retrieval.answers.check import check
 
 SURE = ReflectionPolicy().min_confidence
 """Confidence above which a client follows a suggestion that is safe."""

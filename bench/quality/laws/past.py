@@ -14,7 +14,7 @@ from bench.quality.laws.case import Case, Past
 from bench.quality.laws.dialects import refusal
 from bench.quality.laws.law import Same, Variation, first_broken
 from bench.quality.trial import Json
-from retrieval.values import same_value
+from retrieval.knowledge.values.scalars import same_value
 
 _FEW, _MANY = (0, 1, 2, 4, 8, 16), (16, 100)
 _SHARE_OF_MANY = 0.04

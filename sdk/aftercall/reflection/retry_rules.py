@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from aftercall.change_classes import QUORUM, alters_qualifier, destroys, may_be_followed, reads_only
+from aftercall.change_classes import QUORUM, destroys, reads_only
 from aftercall.errors import ConfigurationError
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject
@@ -31,6 +31,7 @@ from aftercall.models.calls import (
     ToolAnnotations,
 )
 from aftercall.outcomes import TRANSIENT, is_referral
+from aftercall.policy import Repair, decide_repair
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 
 MOST_ATTEMPTS = 3
@@ -275,16 +276,20 @@ def _own_gate(
     The service knows how many mended such a call so, and may know hints that the caller does not;
     what the tool's name and the caller's own hints say of it is known here as well.
     """
-    if reads_only(tool_name, annotations, before):
-        return ""
-    if alters_qualifier(before, after):
-        return "a parameter that limits what the call does would be lost or become another"
-    if offer.change_class is None or (annotations is None and not destroys(tool_name, None)):
-        return ""
-    safe, reason = may_be_followed(
-        offer.change_class, tool_name, annotations, rejected=True, call=before, principals=QUORUM
+    is_unknown = annotations is None and not destroys(tool_name, None)
+    decided = decide_repair(
+        Repair(
+            change_class="lossless" if is_unknown else offer.change_class or "lossless",
+            tool_name=tool_name,
+            hints=annotations,
+            before=before,
+            after=after,
+            rejected=True,
+            principals=QUORUM,
+        )
     )
-    return "" if safe else reason
+    reads = reads_only(tool_name, annotations, before)
+    return "" if reads or decided.safe else decided.reason
 
 
 def apply_changes(parameters: JsonObject, changes: Sequence[Change]) -> JsonObject | None:

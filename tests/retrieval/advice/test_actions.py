@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, ToolAnnotations
-from retrieval.advice.advise import abstention_reason
-from retrieval.advice.first_calls import implied_tool
-from retrieval.answer import Question, answer
-from retrieval.edits import Replace
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.knowledge.runs import Recovery, RecoveryTimes, Repeats
-from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case, StatedFirst
-from retrieval.reading.reader import read_error
+from retrieval.answers.advice.advise import abstention_reason
+from retrieval.answers.advice.first_calls import implied_tool
+from retrieval.answers.answer import Question, answer
+from retrieval.answers.proposers.case import PLAIN, CallContext, Candidate, Case, StatedFirst
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.rewrites.edits import Replace
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.rules import SignatureKnowledge
+from retrieval.knowledge.tool.runs import Recovery, RecoveryTimes, Repeats
 from tests.retrieval.cases import READS, make_case, object_schema, tool
 
 NOW = datetime(2026, 2, 20, 14, 0, 0, tzinfo=UTC)

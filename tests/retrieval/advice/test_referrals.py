@@ -8,13 +8,13 @@ import pytest
 
 from aftercall.models import FailedCall, SuggestRequest, SuggestResponse
 from aftercall.outcomes import Outcome
-from retrieval.answer import Question, answer
-from retrieval.edits import Add, Edit
-from retrieval.health.record import Referred
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.knowledge.runs import Repeats
-from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case
-from retrieval.reading.reader import read_error
+from retrieval.answers.answer import Question, answer
+from retrieval.answers.proposers.case import PLAIN, CallContext, Candidate, Case
+from retrieval.knowledge.reading.reader import read_error
+from retrieval.knowledge.rewrites.edits import Add, Edit
+from retrieval.knowledge.rows.health import Referred
+from retrieval.knowledge.tool.rules import SignatureKnowledge
+from retrieval.knowledge.tool.runs import Repeats
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import READS, an_execution, object_schema, tool
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError, Suggestion
-from retrieval.edits import Rename
-from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.reading.category import refusal_of
+from retrieval.knowledge.reading.category import refusal_of
+from retrieval.knowledge.rewrites.edits import Rename
+from retrieval.knowledge.tool.rules import SignatureKnowledge
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 _TEXT = (Path(__file__).parents[1] / "refusals.jsonl").read_text(encoding="utf-8")

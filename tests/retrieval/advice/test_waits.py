@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
-from retrieval.advice.waits import MAX_WAIT_MS, MIN_WAIT_MS, stated_wait_ms
+from retrieval.answers.advice.waits import MAX_WAIT_MS, MIN_WAIT_MS, stated_wait_ms
 
 NOW = datetime(2026, 2, 20, 14, 0, 0, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
-from retrieval.boundaries.clusters import normalise_axis, normalised_axes
+from retrieval.knowledge.patterns.clusters import normalise_axis, normalised_axes
 
 _PIECES = st.sampled_from(
     ["the", "The", "ands", "an", "of", "e", "mail", "mails", "git", "Hub", "hubs", "o", "Auth",

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.boundaries.clusters import cluster, unit
+from retrieval.knowledge.patterns.clusters import cluster, unit
 
 DIMENSION = 384
 NEUTRAL = np.zeros((1, DIMENSION), dtype=np.float32)

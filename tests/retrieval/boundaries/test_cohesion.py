@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Cohesion
-from retrieval.boundaries.clusters import AxisClusters, KnownCluster
-from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
-from retrieval.health.record import Corrected, KnownHealth, Referred
+from retrieval.knowledge.patterns.clusters import AxisClusters, KnownCluster
+from retrieval.knowledge.patterns.cohesion import CohesionRules, cohesion_of
+from retrieval.knowledge.rows.health import Corrected, KnownHealth, Referred
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CLUSTERS = AxisClusters(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.boundaries.clusters import RENAME, AxisClusters, named, new_cluster_id
+from retrieval.knowledge.patterns.clusters import RENAME, AxisClusters, named, new_cluster_id
 
 NIGHT = datetime(2026, 3, 1, 3, tzinfo=UTC)
 AXES = [f"axis {letter}" for letter in "abcdefghij"]

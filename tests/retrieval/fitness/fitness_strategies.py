@@ -5,8 +5,8 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from retrieval.fitness.expected import LikeScenario
-from retrieval.fitness.statistics import MAX_TRIALS, Trial, TrialKind, trial_of
+from retrieval.answers.fitness.expected import LikeScenario
+from retrieval.knowledge.rows.statistics import MAX_TRIALS, Trial, TrialKind, trial_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EARLIEST = NOW - timedelta(days=60)

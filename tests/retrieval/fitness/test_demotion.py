@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.expected import HALF_LIFE, LikeScenario
-from retrieval.fitness.score import DEMOTION, MAX_FAILURES, demotion_of, similar_failures
-from retrieval.fitness.statistics import TrialKind, trial_of
+from retrieval.answers.fitness.expected import HALF_LIFE, LikeScenario
+from retrieval.answers.fitness.score import DEMOTION, MAX_FAILURES, demotion_of, similar_failures
+from retrieval.knowledge.rows.statistics import TrialKind, trial_of
 from tests.retrieval.fitness.fitness_strategies import (
     NOW,
     bad_kinds,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Factors, Posterior
-from retrieval.fitness.expected import (
+from retrieval.answers.fitness.expected import (
     FLOOR,
     HALF_LIFE,
     Experience,
@@ -17,8 +17,8 @@ from retrieval.fitness.expected import (
     experience_of,
     likeness,
 )
-from retrieval.fitness.score import by_experience, score_of
-from retrieval.fitness.statistics import Trial, TrialKind, heard_trials, trial_of
+from retrieval.answers.fitness.score import by_experience, score_of
+from retrieval.knowledge.rows.statistics import Trial, TrialKind, heard_trials, trial_of
 from tests.retrieval.fitness.fitness_strategies import (
     NOW,
     like_scenarios,

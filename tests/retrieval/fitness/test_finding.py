@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from embeddings.embedders import HashingEmbedder
 from embeddings.text import terms_text
-from retrieval.fitness.relevance import (
+from retrieval.answers.fitness.relevance import (
     PAST_HALF,
     Weights,
     past_evidence,
@@ -18,10 +18,10 @@ from retrieval.fitness.relevance import (
     successes_of,
     tool_queries,
 )
-from retrieval.fitness.statistics import Trial
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.protocol import Hit, IndexPoint, Kind
-from retrieval.knowledge.documents import Document, document_id
+from retrieval.index.protocol import Hit, IndexPoint
+from retrieval.knowledge.rows.documents import Document, Kind, document_id
+from retrieval.knowledge.rows.statistics import Trial
 
 TOOLS = {
     "gitLog": "Shows the commits of a repository, the latest first",

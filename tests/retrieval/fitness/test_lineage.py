@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aftercall.promotions_file import promoted_tool
 from mongo.contents import StoredPromotion, StoredTool
-from retrieval.fitness.registry import (
+from retrieval.knowledge.rows.registry import (
     Registry,
     ToolCandidate,
     candidates_of,

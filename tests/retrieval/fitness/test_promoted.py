@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.promotions import LEAST_TRIALS, SURE, Counts, compare, fails_more
+from retrieval.answers.fitness.promotions import LEAST_TRIALS, SURE, Counts, compare, fails_more
 
 counts = st.builds(Counts, st.integers(0, 200), st.integers(0, 200))
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mongo.contents import PromotionEvent, StoredPromotion
-from retrieval.fitness.promotions import before, pair_of
-from retrieval.fitness.registry import Registry
+from retrieval.answers.fitness.promotions import before, pair_of
+from retrieval.knowledge.rows.registry import Registry
 from tests.retrieval.fitness.registry_samples import AT, promoted, stored
 
 steps = st.lists(st.sampled_from(["promote", "remove", "back"]), max_size=30)

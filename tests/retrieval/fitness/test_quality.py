@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.expected import HALF_LIFE
-from retrieval.fitness.score import quality_of
-from retrieval.fitness.statistics import MAX_REFERRALS, Trial, TrialKind, merged, trial_of
+from retrieval.answers.fitness.expected import HALF_LIFE
+from retrieval.answers.fitness.score import quality_of
+from retrieval.knowledge.rows.statistics import MAX_REFERRALS, Trial, TrialKind, merged, trial_of
 from tests.retrieval.fitness.fitness_strategies import (
     EARLIEST,
     NOW,

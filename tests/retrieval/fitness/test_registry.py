@@ -1,6 +1,6 @@
 """The registry finds tools by id and namespace, and near names for a 404."""
 
-from retrieval.fitness.registry import Registry, nearest
+from retrieval.knowledge.rows.registry import Registry, nearest
 from tests.retrieval.fitness.registry_samples import promoted, stored
 
 

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.relevance import MAX_PARTS, scenario_parts
+from retrieval.answers.fitness.relevance import MAX_PARTS, scenario_parts
 
 
 def test_one_request_is_embedded_once():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Factors, RankedTool, Tool
-from retrieval.fitness.score import BASE_EVOLVED, BASE_ORIGINAL, base_of, ranked
+from retrieval.answers.fitness.score import BASE_EVOLVED, BASE_ORIGINAL, base_of, ranked
 from tests.retrieval.fitness.fitness_strategies import NOW
 
 shares = st.floats(0, 1)

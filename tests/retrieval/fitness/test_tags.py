@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.score import exclusion
+from retrieval.answers.fitness.score import exclusion
 
 TAG = "not-for-code-blocks"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aftercall.models import Tool
 from embeddings.text import MAX_TERMS
-from retrieval.fitness.relevance import MAX_TEXT, tool_terms, tool_text
+from retrieval.knowledge.rows.tool_texts import MAX_TEXT, tool_terms, tool_text
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

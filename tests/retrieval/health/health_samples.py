@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from aftercall.models import Execution
-from retrieval.health.record import Tally
+from retrieval.knowledge.rows.health import Tally
 from tests.retrieval.cases import an_execution
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,8 +5,13 @@ from typing import Any
 import pytest
 
 from aftercall.models import Tool
-from retrieval.health.record import KnownHealth, MethodTallies, Tally
-from retrieval.health.signals import common_methods, is_earlier, method_of, stated_methods
+from retrieval.knowledge.rows.health import KnownHealth, MethodTallies, Tally
+from retrieval.knowledge.rows.health_signals import (
+    common_methods,
+    is_earlier,
+    method_of,
+    stated_methods,
+)
 from tests.retrieval.health.health_samples import NOW
 
 

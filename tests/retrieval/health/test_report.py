@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aftercall.models import Cohesion, ToolHealth, ToolName
 from aftercall.redaction import Redactor
-from retrieval.health.record import KnownHealth, MethodTallies, Referred, Tally
-from retrieval.health.report import MAX_SHOWN, health_report, utility_of
+from retrieval.answers.health_report import MAX_SHOWN, health_report, utility_of
+from retrieval.knowledge.rows.health import KnownHealth, MethodTallies, Referred, Tally
 from tests.retrieval.health.health_samples import NOW, moments, tallies
 
 CALL = "3f0b5a3e-8f4e-4a57-9c1e-0a1f0f9f7a11"

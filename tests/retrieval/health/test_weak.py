@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.health.signals import weakness_of
-from retrieval.knowledge.answers import error_within
+from retrieval.knowledge.rows.health_signals import weakness_of
+from retrieval.knowledge.rows.results import error_within
 from tests.retrieval.cases import an_execution
 from tests.retrieval.health.health_samples import a_success
 

@@ -10,7 +10,8 @@ import pytest
 from embeddings.embedders import hashed_vector
 from embeddings.text import terms_text
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind, VectorIndex
+from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, VectorIndex
+from retrieval.knowledge.rows.documents import Kind
 
 DIMENSION = 96
 

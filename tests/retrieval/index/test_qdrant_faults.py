@@ -24,7 +24,7 @@ from retrieval.index.qdrant import (
     RequestMaker,
     payload_indexes,
 )
-from retrieval.memory import DOCUMENT, Memory
+from retrieval.knowledge.memory import DOCUMENT, Memory
 from tests.ingest.histories import WORKSPACE, history
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 

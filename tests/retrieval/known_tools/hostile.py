@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from retrieval.edits import Add, Cast, Clamp, Rename, Replace
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.known_tools.common import ToolRecord
+from retrieval.knowledge.rewrites.edits import Add, Cast, Clamp, Rename, Replace
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.record import ToolRecord
 from tests.retrieval.known_tools.made_records import (
     health,
     knowledge,

@@ -8,13 +8,13 @@ from aftercall.json_values import content_hash
 from aftercall.models import ErrorCategory, Tool
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.boundaries.clusters import AxisClusters
-from retrieval.edits import Edit
-from retrieval.health.record import KnownHealth, Referred, Tally
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.known_tools.common import ToolRecord
-from retrieval.known_tools.facts import ToolFacts, facts_of
+from retrieval.answers.known_tools.facts import ToolFacts, facts_of
+from retrieval.knowledge.patterns.clusters import AxisClusters
+from retrieval.knowledge.rewrites.edits import Edit
+from retrieval.knowledge.rows.health import KnownHealth, Referred, Tally
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.record import ToolRecord
+from retrieval.knowledge.tool.rules import ToolKnowledge
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 CLEAN = Redactor().text

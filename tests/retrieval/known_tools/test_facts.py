@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ErrorCategory
-from retrieval.boundaries.clusters import AxisClusters, KnownCluster
-from retrieval.edits import Add, Clamp, Rename, Replace, Respell
-from retrieval.health.record import MethodTallies
-from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import signature_id
-from retrieval.knowledge.runs import RecoveryTimes, learn_recovery
-from retrieval.known_tools.common import estimate_tokens
-from retrieval.known_tools.pages import markdown_page, prompt_block
+from retrieval.answers.known_tools.common import estimate_tokens
+from retrieval.answers.known_tools.pages import markdown_page, prompt_block
+from retrieval.knowledge.patterns.clusters import AxisClusters, KnownCluster
+from retrieval.knowledge.rewrites.edits import Add, Clamp, Rename, Replace, Respell
+from retrieval.knowledge.rows.health import MethodTallies
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.rules import signature_id
+from retrieval.knowledge.tool.runs import RecoveryTimes, learn_recovery
 from tests.retrieval.cases import object_schema
 from tests.retrieval.known_tools.made_records import (
     NOW,
@@ -87,7 +87,7 @@ def test_a_rule_that_the_schema_contradicts_is_not_told() -> None:
 
 def test_a_learned_limit_is_told_where_the_schema_has_none() -> None:
     """What worked in several sessions, never the number that one caller sent in vain."""
-    from retrieval.reading.faults import Fault
+    from retrieval.knowledge.reading.faults import Fault
 
     profile = ToolProfile()
     for session in ("s1", "s2"):

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from retrieval.known_tools.common import ToolRecord, estimate_tokens, plain
-from retrieval.known_tools.pages import markdown_page, prompt_block
+from retrieval.answers.known_tools.common import estimate_tokens, plain
+from retrieval.answers.known_tools.pages import markdown_page, prompt_block
+from retrieval.knowledge.tool.record import ToolRecord
 from tests.retrieval.known_tools.hostile import records, texts
 from tests.retrieval.known_tools.made_records import CLEAN, told
 

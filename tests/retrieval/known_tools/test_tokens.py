@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.known_tools.common import estimate_tokens
+from retrieval.answers.known_tools.common import estimate_tokens
 
 
 @pytest.mark.parametrize(

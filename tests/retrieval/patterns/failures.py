@@ -10,8 +10,7 @@ import numpy as np
 from aftercall.models import ErrorCategory
 from embeddings.protocol import Embedder, Role, Vectors
 from mongo.records import ToolKey
-from retrieval.causes import NO_CHANGES, Changes
-from retrieval.patterns import (
+from retrieval.knowledge.patterns.consolidation import (
     ConsolidatedPattern,
     Failure,
     Lesson,
@@ -20,7 +19,8 @@ from retrieval.patterns import (
     merged,
     subjects_of,
 )
-from retrieval.reading.faults import FaultKind
+from retrieval.knowledge.reading.faults import FaultKind
+from retrieval.knowledge.tool.causes import NO_CHANGES, Changes
 
 TOOL = ToolKey("default", "rag-server", "rag_query")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

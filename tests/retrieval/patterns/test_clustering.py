@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embeddings.protocol import Embedder
-from retrieval.causes import PlaceChange, changes_of, correction_of
-from retrieval.knowledge.repairs import RepairExample
-from retrieval.patterns import MAX_FAILURES, Failure, grouped
-from retrieval.reading.faults import FaultKind
+from retrieval.knowledge.patterns.consolidation import MAX_FAILURES, Failure, grouped
+from retrieval.knowledge.reading.faults import FaultKind
+from retrieval.knowledge.tool.causes import PlaceChange, changes_of, correction_of
+from retrieval.knowledge.tool.repairs import RepairExample
 from tests.retrieval.patterns.failures import NOON, TOOL, clustered, failure
 
 BOUND = "topK must be <= <n>"

@@ -3,8 +3,8 @@
 import pytest
 
 from aftercall.models import ErrorCategory
-from retrieval.patterns import ConsolidatedPattern, cost_of, title_of
-from retrieval.reading.faults import FaultKind
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, cost_of, title_of
+from retrieval.knowledge.reading.faults import FaultKind
 
 
 @pytest.mark.parametrize(

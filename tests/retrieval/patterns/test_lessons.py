@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from retrieval.edits import Clamp, Edit, Remove, Rename, Replace
-from retrieval.patterns import lesson_of_pattern
-from retrieval.reading.faults import FaultKind
+from retrieval.knowledge.patterns.consolidation import lesson_of_pattern
+from retrieval.knowledge.reading.faults import FaultKind
+from retrieval.knowledge.rewrites.edits import Clamp, Edit, Remove, Rename, Replace
 from tests.retrieval.known_tools.made_records import knowledge, mended, record, tool
 from tests.retrieval.patterns.failures import clustered, failure
 

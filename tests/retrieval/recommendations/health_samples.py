@@ -10,9 +10,15 @@ from aftercall.models import Recommendation
 from aftercall.redaction import Redactor
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.boundaries.clusters import AxisClusters, normalise_axis
-from retrieval.fitness.registry import Registry
-from retrieval.health.record import (
+from retrieval.answers.recommendations.evidence import Quotes
+from retrieval.answers.recommendations.queue import (
+    Reviews,
+    Workspace,
+    queue_of,
+    recommendations_about,
+)
+from retrieval.knowledge.patterns.clusters import AxisClusters, normalise_axis
+from retrieval.knowledge.rows.health import (
     MAX_OWN_FAILURES,
     MAX_REFERRALS,
     MAX_WEAK,
@@ -23,8 +29,7 @@ from retrieval.health.record import (
     Tally,
     Weak,
 )
-from retrieval.recommendations.evidence import Quotes
-from retrieval.recommendations.queue import Reviews, Workspace, queue_of, recommendations_about
+from retrieval.knowledge.rows.registry import Registry
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TOOL = ToolKey("w", "web", "read_page")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.recommendations.evidence import MAX_MESSAGE, MAX_QUOTE
+from retrieval.answers.recommendations.evidence import MAX_MESSAGE, MAX_QUOTE
 from tests.retrieval.recommendations.health_samples import TOOL, Story, around, queue
 
 words = st.text(

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from aftercall.models import PromotionStatus, VersionTrials
 from mongo.contents import StoredRecommendation
-from retrieval.fitness.promotions import Counts, compare, fails_more
-from retrieval.recommendations.kinds import review_of
-from retrieval.recommendations.queue import queue_of
+from retrieval.answers.fitness.promotions import Counts, compare, fails_more
+from retrieval.answers.recommendations.kinds import review_of
+from retrieval.answers.recommendations.queue import queue_of
 from tests.retrieval.recommendations.health_samples import NOW, around
 
 

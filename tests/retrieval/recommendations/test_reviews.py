@@ -7,7 +7,7 @@ import pytest
 
 from aftercall.models import Recommendation
 from mongo.contents import StoredRecommendation
-from retrieval.recommendations.queue import Reviews
+from retrieval.answers.recommendations.queue import Reviews
 from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue
 
 CHANGED = NOW - timedelta(days=1)

@@ -19,7 +19,7 @@ from aftercall.models import (
     Usage,
     UsageWindow,
 )
-from retrieval.counters import RELATIVE_ERROR
+from retrieval.knowledge.rows.counters import RELATIVE_ERROR
 from tests.service.running_service import RunningService, hashing_settings, running
 from tests.service.statistics.asking import (
     AGENTS,

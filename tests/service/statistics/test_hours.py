@@ -14,7 +14,7 @@ from aftercall.models import LATEST_WINDOWS
 from mongo.contents import hour_of
 from mongo.records import Commit, Counter, ToolKey
 from mongo.sqlite.store import SqliteStore, open_sqlite_store
-from retrieval import counters as what
+from retrieval.knowledge.rows import counters as what
 from service import statistics
 from service.context import Context
 

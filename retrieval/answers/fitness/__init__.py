@@ -1,0 +1,1 @@
+"""Fitness: which tool of a namespace is the fittest, and why."""

@@ -1,0 +1,139 @@
+"""What is strange in a value that a repair puts somewhere: no place holds such a value."""
+
+import json
+import re
+from itertools import islice
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonValue
+from aftercall.redaction import is_redacted
+from retrieval import WORDS
+from retrieval.answers.proposers.case import Case
+from retrieval.knowledge.tool.profile import ParameterProfile
+from retrieval.knowledge.values.likeness import named_in, refers, words_of
+from retrieval.knowledge.values.parameters import Path, place_of, value_at
+from retrieval.knowledge.values.scalars import (
+    fits,
+    has_odd_signs,
+    is_encoded,
+    is_escaped,
+    is_marked,
+    is_placeholder,
+)
+from retrieval.knowledge.values.texts import format_of, outline
+
+_MAX_TEXT = 2_000
+_MAX_KNOWN = 50
+_ASKS = frozenset(("query", "q", "search", "title", "subject"))
+_COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
+"""Options of a command, or a name with its value: a call, and no value."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_EXAMPLES = re.compile(r"\be\.?g\b|\bsuch as\b|\bexamples?\b|\blike\b|\be\.?x\.", re.IGNORECASE)
+"""What states that values in a description are not all that there are."""
+_FEW = 3
+"""Texts of successes below which they do not show what is usual."""
+_OFTEN = 5
+"""Uses of each known value from which on they look like all that there are."""
+_FORMS = 2
+"""Forms of values up to which a parameter has a form."""
+
+
+def is_odd(case: Case, path: Path, value: str) -> bool:
+    """Return whether a new text is a placeholder, in quotes, JSON text, a command, or misspelt.
+
+    What the schema lists, or the tool's successes had in such a form, is not odd.
+    """
+    if not 0 < len(value) <= _MAX_TEXT:
+        return False
+    name = str(path[0])
+    view, seen = case.parameter(name), case.seen(name)
+    if view is not None and view.states(value):
+        return False
+    is_new = not same_json(value_at(case.parameters, path), value)
+    names = {word for step in path if isinstance(step, str) for word in words_of(step)}
+    is_free = not WORDS["free_text"].isdisjoint(names)
+    if is_placeholder(value) or (is_new and (refers(value, name) or _is_place(case, path, value))):
+        return True
+    if is_free:
+        is_block = "\n" in value and not _ASKS.isdisjoint(names)
+        return is_escaped(value) or (is_new and (is_encoded(value) or is_block))
+    if is_new and (is_encoded(value) or _COMMAND.search(value) or _names_parameters(case, value)):
+        return True
+    if value == case.tool or is_marked(value) or _is_noted(names, seen, value):
+        return True
+    return _is_structure_where_none_is_due(case, name, value) or _is_misspelt(case, path, value)
+
+
+def _is_structure_where_none_is_due(case: Case, name: str, value: str) -> bool:
+    view, seen = case.parameter(name), case.seen(name)
+    form = format_of(value)
+    is_usual = seen is not None and seen.formats.get(form, 0) > 0
+    is_json = form == "json-text" and not (view and "json" in view.described_by)
+    bare = value.strip().rstrip(",")
+    is_structure = bare[:1] in "[({" and bare[-1:] in "])}" and not set("'\":").isdisjoint(bare)
+    return (is_json or is_structure) and not is_usual
+
+
+def _is_misspelt(case: Case, path: Path, value: str) -> bool:
+    """Whether a value is a listed one, or one of the tool's successes, in another spelling."""
+    view = case.parameter(str(path[0]))
+    listed, words = view.stated_values if view is not None else (), words_of(value)
+    if len(listed) > 1 and words and words in map(words_of, listed):
+        return True
+    if len(listed) > 1 and named_in(value, listed) is not None:
+        return True
+    inside = case.profile.at(place_of(path)) if case.profile and isinstance(path[-1], int) else None
+    known = [str(each.value) for each in inside.common_values()] if inside else []
+    return value not in known and words in map(words_of, known)
+
+
+def _is_place(case: Case, path: Path, value: str) -> bool:
+    """Whether a number became the text of a choice, of which it is the place in some list."""
+    name, seen = str(path[0]), case.seen(str(path[0]))
+    was_number = isinstance(value_at(case.parameters, path), int) and value.isdecimal()
+    is_choice = not WORDS["of_choices"].isdisjoint(words_of(name)[-1:])
+    other = bool(seen and seen.formats and not seen.formats.get(format_of(value), 0))
+    return was_number and (is_choice or other)
+
+
+def _names_parameters(case: Case, text: str) -> bool:
+    """Return whether a text names parameters of the tool: a call in a notation that no one read."""
+    known = case.view.parameters if case.view is not None else {}
+    named = known.keys() & set(_NAME.findall(text))
+    return len(named) > 1 or any(len(words_of(each)) > 1 for each in named)
+
+
+def _is_noted(names: set[str], seen: ParameterProfile | None, value: str) -> bool:
+    """Whether signs in a value are those of a notation, and no name or success says they may be."""
+    if not WORDS["never_of_context"].isdisjoint(names) or not has_odd_signs(value):
+        return False
+    known = islice(seen.values if seen else (), _MAX_KNOWN)
+    return not any(has_odd_signs(text[1:-1]) for text in known if text[:1] == '"')
+
+
+def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
+    """Return whether a value is none of a list that is stated or was always kept to.
+
+    Or of another form than all that is known at its place.
+    """
+    if len(path) > 1:
+        inner = case.profile.at(place_of(path)) if case.profile is not None else None
+        return inner is not None and inner.successes > 0 and not fits(value, tuple(inner.types))
+    name = str(path[0])
+    view, seen, known = case.parameter(name), case.seen(name), _known_texts(case, name)
+    if not isinstance(value, str) or is_redacted(value):
+        return False
+    has_examples = view is not None and _EXAMPLES.search(view.description) is not None
+    if view is not None and len(view.stated_values) > 1 and not has_examples:
+        return value not in map(str, view.stated_values)
+    if seen is None or len(known) < _FEW or value in known:
+        return False
+    forms = set(map(outline, known))
+    is_closed = seen.successes >= _OFTEN * len(seen.values)
+    return is_closed or (len(forms) <= _FORMS and outline(value) not in forms)
+
+
+def _known_texts(case: Case, name: str) -> list[str]:
+    seen = case.seen(name)
+    keys = list(seen.values)[:_MAX_KNOWN] if seen is not None else []
+    return [json.loads(key) for key in keys if key[:1] == '"']

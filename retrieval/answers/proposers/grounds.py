@@ -1,0 +1,228 @@
+"""Grounds: what error, schema, task, session and earlier repairs say of a value or a key.
+
+The account (`calls.account`) asks these of a failed call's case. Who proposed a value is
+not asked: a value is stated if someone states it, any caller that put it in.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Literal
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue
+from retrieval.answers.proposers.case import Case, value_sources_of
+from retrieval.answers.proposers.paths import is_own_path
+from retrieval.answers.proposers.session import session_texts
+from retrieval.answers.proposers.subjects import is_setting
+from retrieval.knowledge.calls.account import Account, Grounds, Statement
+from retrieval.knowledge.calls.matching import account_of
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.rewrites import edits as ed
+from retrieval.knowledge.rewrites.edit_effects import applied
+from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError, Site, ValueEdit, number_of
+from retrieval.knowledge.values.parameters import (
+    ParameterView,
+    Path,
+    general,
+    object_view,
+    value_at,
+)
+from retrieval.knowledge.values.scalars import catalogue, is_about_zones, same_value
+from retrieval.knowledge.values.texts import is_number, written_in
+
+_SHORTEST = 2
+"""Characters from which on a text of a message is a value, and no letter of a word."""
+
+
+def account_in(case: Case, repaired: JsonObject) -> Account:
+    """Return the account of a repair of the case's call."""
+    return account_of(case.parameters, repaired, grounds_of(case))
+
+
+def grounds_of(case: Case) -> Grounds:
+    """Return what the case's error, schema, task, session and memory say."""
+
+    @cache
+    def places(path: Path) -> Mapping[str, ParameterView]:
+        return _places(case, path)
+
+    def state(path: Path, value: JsonValue, former: JsonValue) -> Statement | None:
+        view = places(path[:-1]).get(str(path[-1])) if path else None
+        return next(_statements(case, path, value, former, view), None)
+
+    return Grounds(
+        places=places,
+        listed=lambda path: _listed(case, path),
+        state=state,
+        renamed=lambda old, name: any(
+            fault.suggested == name and fault.path[-1:] in ((), (old,)) for fault in case.faults
+        ),
+    )
+
+
+def _places(case: Case, path: Path) -> Mapping[str, ParameterView]:
+    if path:
+        around = value_at(case.parameters, path)
+        view = object_view(
+            case.schema or case.stated or {}, path, around if isinstance(around, dict) else {}
+        )
+        return view.parameters if view is not None else {}
+    known = dict(case.view.parameters) if case.view is not None else {}
+    for fault in case.faults:
+        name = fault.parameter
+        if fault.kind == "missing" and len(fault.path) == 1 and name and name not in known:
+            known[name] = ParameterView(name, fault.expected_types, required=True)
+    return known
+
+
+def view_at(case: Case, path: Path) -> ParameterView | None:
+    """Return what is known of the place at a path, at any depth; an element is its list's."""
+    names = path if path and isinstance(path[-1], str) else path[:-1]
+    return _places(case, names[:-1]).get(str(names[-1])) if names else None
+
+
+def _listed(case: Case, path: Path) -> tuple[JsonValue, ...]:
+    keys = path if path and isinstance(path[-1], str) else path[:-1]
+    name = str(keys[-1]) if keys else ""
+    view = _places(case, keys[:-1]).get(name) if keys else None
+    found: list[JsonValue] = [*view.allowed, *view.stated_values] if view else []
+    for fault in case.faults:
+        if not fault.path or general(fault.path) == general(path):
+            found += fault.allowed
+    for seed in case.seeds:
+        if seed.catalogue and is_about_zones(name, case.reading.signature):
+            found += catalogue(seed.catalogue)
+    return tuple(found)
+
+
+def _statements(
+    case: Case, path: Path, value: JsonValue, former: JsonValue, view: ParameterView | None
+) -> Iterator[Statement]:
+    """Yield who states a value for a place, the one that states most first."""
+    yield from _bounds(case, path, value, former, view)
+    yield from _of_schema(value, view, is_new=former is None)
+    for fault in case.faults:
+        if not fault.path or general(fault.path) == general(path):
+            yield from _of_fault(fault, value, former)
+    text = str(value)
+    is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
+    if is_text and len(text) >= _SHORTEST:
+        if written_in(case.reading.signature, text) == text:
+            yield Statement("stated", "the error's words have it")
+        if case.context and written_in(case.context, text) is not None:
+            yield Statement("stated", "the task states it")
+    yield from _learned(case, path, value, former)
+    yield from _usual(case, path, value, view)
+    if is_text and text in session_texts(case):
+        yield Statement("own", "an earlier call of the session has it")
+    elif isinstance(value, str) and is_own_path(case, former, value):
+        yield Statement("own", "the session names the path")
+
+
+def _bounds(
+    case: Case, path: Path, value: JsonValue, former: JsonValue, view: ParameterView | None
+) -> Iterator[Statement]:
+    """Yield the bound that a number was moved to: only a setting may be moved there."""
+    if not is_number(value) or not is_number(former):
+        return
+    name = str(path[-1])
+    of_error = [f for f in case.faults if f.kind == "out_of_range" and not f.of_length]
+    of_error = [f for f in of_error if not f.path or general(f.path) == general(path)]
+    stated = [("the error", f.minimum, f.maximum) for f in of_error if not f.from_schema]
+    if view is not None:
+        stated.append(("the schema", view.minimum, view.maximum))
+    stated += [("the schema", f.minimum, f.maximum) for f in of_error if f.from_schema]
+    for who, low, high in stated:
+        is_low = low is not None and former < low and same_value(value, low)
+        is_high = high is not None and former > high and same_value(value, high)
+        if is_low or is_high:
+            side = "at least" if is_low else "at most"
+            of_setting = is_setting(name, view, case.seen(name) if len(path) == 1 else None)
+            of_setting = of_setting and value != 0  # nothing is not less of the same
+            yield Statement("stated", f"{who} states {side} {value}",
+                            "bound" if of_setting else "value")  # fmt: skip
+
+
+def _of_schema(
+    value: JsonValue, view: ParameterView | None, *, is_new: bool
+) -> Iterator[Statement]:
+    if view is None:
+        return
+    # What the caller stated is not filled in.
+    fills: Literal["default", "value"] = "default" if is_new else "value"
+    if view.has_default and same_json(view.default, value):
+        yield Statement("stated", "the schema's default", fills)
+    elif len(view.allowed) == 1 and same_json(view.allowed[0], value):
+        yield Statement("stated", "the only value that the schema allows", fills)
+    elif view.states(value):
+        yield Statement("stated", "the schema lists it")
+
+
+def _of_fault(fault: Fault, value: JsonValue, former: JsonValue) -> Iterator[Statement]:
+    named = (fault.suggested, fault.stated)
+    if any(each is not None and same_value(each, value) for each in named) or any(
+        each is not None and str(each) == str(value) for each in named
+    ):
+        yield Statement("stated", "the error names it")
+    elif any(same_json(each, value) for each in fault.allowed):
+        yield Statement("stated", "the error lists it")
+    elif fault.suggested and isinstance(value, str) and isinstance(former, str):
+        is_word = fault.suggested in value and fault.suggested not in former
+        if is_word:
+            yield Statement("stated", "the error names the word")
+    elif isinstance(former, str) and fault.value_text:
+        made = [former.replace(fault.value_text, str(each)) for each in fault.allowed]
+        if value in made:
+            yield Statement("stated", "the error lists the word")
+    total, wrong = number_of(fault.stated), number_of(fault.value_text)
+    if total is None or wrong is None or not (is_number(value) and is_number(former)):
+        return
+    if round(former + total - wrong, 6) == round(value, 6):
+        yield Statement("stated", "so that the sum is the total that the error states")
+
+
+def _learned(case: Case, path: Path, value: JsonValue, former: JsonValue) -> Iterator[Statement]:
+    """Yield what earlier repairs of this error made of such a value."""
+    known = [case.signature] if case.signature is not None else []
+    for signature in (*known, *case.like_signatures):
+        edits = [change.edit for change in signature.changes()]
+        edits += [edit for rule in signature.rules.values() for edit in rule.edits]
+        for edit in edits:
+            if _is_at(edit, path) and _gives(case, edit, path, value, former):
+                yield Statement("setting", "what mended such calls before")
+                return
+
+
+def _usual(
+    case: Case, path: Path, value: JsonValue, view: ParameterView | None
+) -> Iterator[Statement]:
+    """Yield how many successes have a value, for a setting: a subject's is no one else's to say."""
+    seen = case.seen(str(path[0])) if len(path) == 1 else None
+    if seen is None or not is_setting(str(path[0]), view, seen):
+        return
+    count = next((c.count for c in seen.common_values() if same_json(c.value, value)), 0)
+    if count:
+        yield Statement("setting", f"{count} of {seen.successes} successes have it")
+
+
+def _is_at(edit: ed.Edit, path: Path) -> bool:
+    """Return whether an edit is of a place, or puts in what the place is inside of."""
+    place = general(edit.path)
+    if isinstance(edit, ed.Add | ed.Put):
+        return general(path)[: len(place)] == place
+    return general(path) == place
+
+
+def _gives(case: Case, edit: ed.Edit, path: Path, value: JsonValue, former: JsonValue) -> bool:
+    if isinstance(edit, ed.Add | ed.Put):
+        return same_json(value_at({"": edit.value}, ("", *path[len(edit.path) :])), value)
+    if isinstance(edit, ed.Take | ed.Fill):
+        call = applied(case.parameters, [edit])
+        return call is not None and same_json(value_at(call, path), value)
+    if not isinstance(edit, ValueEdit):
+        return False
+    try:
+        made = edit.change(former, Site(path, case.parameters, value_sources_of(case)))
+    except EditDoesNotApplyError:
+        return False
+    return same_json(made, value)

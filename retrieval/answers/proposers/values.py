@@ -1,0 +1,679 @@
+"""Other values: for wrong types, bounds, refused values and totals; usual, near and stated ones."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import MAX_INTEGER, JsonValue, canonical_json
+from aftercall.models import EvidenceSource
+from aftercall.redaction import is_redacted
+from aftercall.tables import gathered
+from retrieval import WORDS
+from retrieval.answers.proposers.case import Case, Option, one, prior, put, quoted, value_sources_of
+from retrieval.answers.proposers.faults import misses, stated_forms
+from retrieval.answers.proposers.session import session_texts
+from retrieval.answers.proposers.slips import (
+    number_options,
+    rival_options,
+    rounded_options,
+    slip_options,
+)
+from retrieval.answers.proposers.subjects import is_setting, is_subject_value
+from retrieval.knowledge.beta import Trials
+from retrieval.knowledge.reading.faults import Fault
+from retrieval.knowledge.rewrites.edit_effects import applied
+from retrieval.knowledge.rewrites.edits import (
+    Balance,
+    Cast,
+    FromError,
+    Remove,
+    Rename,
+    Replace,
+    Unwrap,
+    number_of,
+)
+from retrieval.knowledge.values.forms import (
+    id_within,
+    in_form,
+    meets,
+    same_moment,
+    seconds_at,
+    told_example,
+    told_forms,
+    wants_clock,
+)
+from retrieval.knowledge.values.likeness import (
+    Nearness,
+    abbreviated,
+    likest,
+    may_be_several,
+    named_in,
+    nearest,
+    synonym_of,
+    words_of,
+)
+from retrieval.knowledge.values.measures import codes_of, measured, spans
+from retrieval.knowledge.values.parameters import JsonType, Path, general, leaves_like, object_view
+from retrieval.knowledge.values.scalars import (
+    CastError,
+    cast,
+    cast_to_one,
+    catalogue,
+    fits,
+    is_about_zones,
+    is_placeholder,
+    may_be_rounded,
+    may_count,
+    number,
+    number_in,
+    plainer,
+    says_nothing,
+    type_of,
+    unmarked,
+)
+from retrieval.knowledge.values.texts import is_number
+
+# ------------------------------------------------------------------ usual values
+# By the share of the successes that had the value, one success more counted for it and one against
+# it, so that few successes make no high share.
+_SHARES = [
+    (0.9, prior("usual.nearly-always")),
+    (0.75, prior("usual.mostly")),
+    (0.5, prior("usual.often")),
+]
+_SHARES_INSTEAD = [
+    (0.9, prior("usual.instead.nearly-always")),
+    (0.75, prior("usual.instead.mostly")),
+    (0.5, prior("usual.instead.often")),
+]
+_ID_IN_WRITE = Trials(0.5, 8)
+"""Whom or what a write is about is no one else's to say, however often others stated it."""
+_OF_NO_LIST = Trials(0.5, 8)
+"""A judgement: what is like none of the listed values states nothing of which one is meant."""
+_SAID_ELSEWHERE = prior("usual.said-elsewhere")
+"""The call has the value in another place: from Rome to Rome is no journey."""
+MOST = 2
+"""Usual values, and values of the context, that are offered for one fault."""
+
+
+def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
+    """Yield the values that at least half of the successes had, when they are common knowledge.
+
+    For a parameter that is missing, or instead of a refused value.
+    """
+    seen, view = case.seen(name), case.parameter(name)
+    if seen is None or not seen.successes:
+        return
+    sent = case.parameters.get(name)
+    usual = seen.usual_format()
+    names_a_thing = not IDS.isdisjoint(words_of(name)) or (
+        usual is not None and usual[0] in ("uuid", "email", "mention")
+    )
+    others = [other for key, other in case.parameters.items() if key != name]
+    for common in seen.common_values()[:MOST]:
+        value, share = common.value, (common.weight + 1) / (seen.weight() + 2)
+        shares = _SHARES if sent is None else _SHARES_INSTEAD
+        trials = next((trials for least, trials in shares if share >= least), None)
+        unfit = view is not None and not fits(value, view.types)
+        if trials is None or unfit or (name in case.parameters and same_json(value, sent)):
+            continue
+        if is_subject_value(name, value) and not is_setting(name, view, seen):
+            continue
+        if value not in (True, False, None) and any(same_json(value, each) for each in others):
+            trials = _SAID_ELSEWHERE
+        if case.writes and names_a_thing:
+            trials = _ID_IN_WRITE
+        reason = f"{common.count} of {seen.successes} successes have this value"
+        trials = _of_profile(case, trials)
+        yield one(index, put(case, name, value), reason, trials, "profile", common.count)
+
+
+IDS = frozenset(("id", "ids", "uuid", "account", "recipient", "receiver", "to", "user"))
+
+
+def _of_profile(case: Case, trials: Trials) -> Trials:
+    return trials if case.profile_is_current else trials.under_old_schema()
+
+
+# ------------------------------------------------------------------ refused values
+_LEVELS: dict[Nearness, str] = {
+    "same": "same", "last": "slip", "slip": "slip", "slips": "near", "start": "part", "cut": "part"
+}  # fmt: skip
+"""Names of priors by nearness: equal up to case, misspelt, twice so, a part of it."""
+_NEAR_REASONS: dict[EvidenceSource, str] = {
+    "error": "the error lists it", "schema": "the schema states it",
+    "profile": "other sessions used it with success", "seed": "it is a well-known value",
+    "session": "the session has it",
+}  # fmt: skip
+SYNONYM = prior("snap.synonym")
+_LIKE = prior("snap.synonym.like")
+_NAMED = prior("snap.named")  # "State.OPEN" -> "open"
+_NAMED_BESIDE = Trials(3, 3)
+"""A judgement: `created:asc` states more than `created`."""
+_SHORT = 6
+_LONG = 10
+"""Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
+_MAX_KNOWN = 2_000
+_LAST = prior("snap.seed.last")
+"""A judgement: the only value of a list that everyone knows whose last part is what was sent."""
+_SAID = prior("snap.said")
+_REWRITTEN = prior("format.asked")
+_OF_NO_ZONE = Trials(7, 3)
+"""A judgement: of a time without a zone, which many tools take, and strict ones do not."""
+_WITH_ZONE = re.compile(
+    r"with (?:an? )?(?:offset|time ?zone)|rfc3339|Z07:00|[+-]hh:?mm|XXX", re.IGNORECASE
+)
+_IN_UTC = re.compile(r"\b(?:UTC|GMT|Zulu)\b")
+_SPAN = re.compile(r"\d+[smhd]")
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
+_UNMARKED = prior("format.unmarked")
+_PLAINER = prior("format.plainer")
+_NEAR_STEP = Trials(2, 3)
+"""A judgement: a price or a time that is no multiple may mean the one or the other."""
+_TAGGED = prior("shape.tagged")
+_THE_ONLY_ONE = prior("values.only_listed")
+_NOT_KNOWN = frozenset({"not_found", "invalid"})
+
+
+def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """Near values of the closed list, or of what is known to exist; the same in another form."""
+    if fault.rival is not None or fault.excludes:
+        yield from rival_options(case, index, fault)
+        return
+    name = _refused_parameter(case, fault)
+    if name is None or is_redacted(value := case.parameters[name]):
+        return
+    yield from slip_options(case, index, name, fault)
+    yield from _piece_options(case, index, name, fault)
+    yield from _as_multiple(case, index, name, fault)
+    yield from _as_tag(case, index, name, fault)
+    if fault.suggested and isinstance(value, str) and fault.suggested != value:
+        right = _within(value, fault.suggested, fault.value_text)
+        if right is not None:
+            yield one(index, put(case, name, right), "the error names it", _SAID, "error")
+    yield from left_out_options(case, index, name)
+    yield from _in_form(case, index, name, fault)
+    if isinstance(value, str) and is_placeholder(value):
+        return  # what it stands for is no caller's guess
+    for source, known in _known_values(case, name, fault):
+        yield from _near(case, index, name, known, source)
+    if len(fault.allowed) == 1 and not fault.from_schema and not isinstance(value, dict | list):
+        reason = "the only one that the error lists"
+        yield one(index, put(case, name, fault.allowed[0]), reason, _THE_ONLY_ONE, "error")
+    if fault.kind != "not_found" and (view := case.parameter(name)):
+        # Of an open list the refused value may be another thing, and no sign of the usual one.
+        stated = (*view.allowed, *view.stated_values)
+        for option in usual_values(case, index, name):
+            if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
+                yield option if value in stated else replace(option, trials=_OF_NO_LIST)
+
+
+def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """Yield what a word of a text should be, such as a flag's value in a command.
+
+    The rest is kept.
+    """
+    text, piece = case.parameters[name], fault.value_text
+    if not isinstance(text, str) or not piece or piece == text.strip():
+        return
+    word = re.compile(rf"(?<![\w.-]){re.escape(piece)}(?![\w-])")
+    view = case.parameter(name)
+    source: EvidenceSource = "error" if fault.allowed else "schema"
+    known = fault.allowed or re.findall(r"[A-Za-z_]\w+", view.description if view else "")
+    inner = replace(case, parameters={name: piece}, view=None, schema=None, profile=None)
+    for option in _near(inner, index, name, known, source) if word.search(text) else ():
+        for edit in option.edits:
+            if isinstance(edit, Replace):
+                made = str(edit.value).join(word.split(text))
+                yield replace(option, edits=(Replace(name=name, before=text, value=made),))
+
+
+def _as_multiple(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """Yield the nearest multiple of the stated step."""
+    value, step = case.parameters[name], fault.multiple_of
+    if step is None or step <= 0 or not is_number(value):
+        return
+    near = round(round(value / step + 1e-9) * step, 9)
+    made = int(near) if near == int(near) else near
+    if made != value:
+        edit = Replace(name=name, before=value, value=made)
+        yield one(index, edit, f"the nearest multiple of {number(step)}", _NEAR_STEP, "error")
+
+
+def _as_tag(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """`{"in_minutes": 10}` for `{"type": "in_minutes", "value": 10}`, where names are listed."""
+    tag = case.parameters[name]
+    others = [each for key, each in case.parameters.items() if key != name]
+    if fault.value_text != name or tag not in fault.allowed or len(others) != 1:
+        return
+    [rest] = [key for key in case.parameters if key != name]
+    edits = (Rename(name=rest, to=str(tag)), Remove(name=name))
+    reason = f"the error lists `{tag}` as a name, and not `{name}`"
+    yield Option(edits, reason, _TAGGED, ("error",), covers=frozenset({index}))
+
+
+def _within(text: str, right: str, wrong: str | None) -> str | None:
+    """Return what an error names in its place: the whole of a value, or a word of a statement.
+
+    The `wrong` word is the one that the error quotes; else the one that is most like the right one.
+    """
+    if wrong is not None and wrong != text.strip():
+        bare = right if "." in wrong else right.rpartition(".")[2]
+        made, count = re.subn(rf"(?<![\w.]){re.escape(wrong)}(?![\w.])", lambda _: bare, text)
+        if count:
+            return made
+    words = re.findall(r"[\w.]+", text[:_MAX_KNOWN])
+    if len(words) <= len(re.findall(r"[\w.]+", right)) + 1:
+        return right
+    bare = right.rpartition(".")[2]  # `accounts.username` of a hint is `username` in a statement
+    near = nearest(bare, list(dict.fromkeys(words)))
+    right = bare if near else right
+    near = near or nearest(right, list(dict.fromkeys(words)))
+    if near is None:
+        return None
+    return re.sub(rf"(?<![\w.]){re.escape(near[0])}(?![\w.])", lambda _: right, text)
+
+
+def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """The same text in the form that error or schema state, or without the marks around it."""
+    value, view = case.parameters[name], case.parameter(name)
+    if not isinstance(value, str):
+        return
+    told = told_forms(case.reading.signature)
+    said = list(told)
+    vague = fault.from_schema or fault.expected_format == "date-time"
+    if fault.expected_format and not (said and vague):
+        said.insert(0, fault.expected_format)
+    # Exact words of the error are surer than the schema's, such as `ISO 8601`.
+    by_schema = stated_forms(view) if view and told in ((), ("date-time",)) else []
+    if view and view.stated_values and all(map(_SPAN.fullmatch, view.stated_values)):
+        by_schema.append(f"^{_SPAN.pattern}$")  # as the examples are: `5s`, `2m`
+    forms = dict.fromkeys([*said, *by_schema])
+    found = {
+        form: written
+        for form in forms
+        if (fault.kind != "not_found" or meets(value, form) is False)
+        and (written := in_form(value, form)) is not None
+        and not (view and misses(view, written))
+    }  # fmt: skip
+    # Of several forms one that states all that there is.
+    for form, written in sorted(found.items(), key=lambda each: not same_moment(value, each[1])):
+        source: EvidenceSource = "error" if form in said and not fault.from_schema else "schema"
+        is_local = _LOCAL.fullmatch(written) or (
+            written.endswith("Z") and not same_moment(unmarked(value), written)
+        )
+        reason = f"the same in the form {form} that the {source} asks for"
+        if is_local and _WITH_ZONE.search(f"{view.description if view else ''} {said}"):
+            if not written.endswith("Z") and _IN_UTC.search(case.context or ""):
+                reason = "the context says that it is UTC"
+                yield one(index, put(case, name, f"{written}Z"), reason, _REWRITTEN, "context")
+            return
+        trials = _OF_NO_ZONE if is_local else _REWRITTEN
+        yield one(index, put(case, name, written), reason, trials, source)
+        return
+    if not fault.from_schema and any(map(wants_clock, said)) and meets(value, "date"):
+        reason = "the beginning of that day"
+        yield one(index, put(case, name, f"{value}T00:00:00Z"), reason, _OF_NO_ZONE, "error")
+        return
+    shown = told_example(value, view.description) if view and not forms else None
+    if shown is not None:
+        yield one(index, put(case, name, shown), "as the example is", _AS_SHOWN, "schema")
+    bare = plainer(value)
+    if not IDS.isdisjoint(words_of(name)) and (found_id := id_within(value)):
+        reason = "the id that the address holds"
+        yield one(index, put(case, name, found_id), reason, _ID_WITHIN, "parameters")
+    if fault.kind in _NOT_KNOWN:
+        bare = bare.removeprefix("./").rstrip("/") or bare
+    is_free = not WORDS["free_text"].isdisjoint(words_of(name))
+    is_code = " " in value and not WORDS["never_of_context"].isdisjoint(words_of(name))
+    is_free = (is_free or is_code) and value.lstrip()[:3] != "```"
+    if not forms and bare != value and not (is_placeholder(bare) or is_free):
+        trials = _UNMARKED if bare == unmarked(value) else _PLAINER
+        reason = "the same without the marks around it"
+        yield one(index, put(case, name, bare), reason, trials, "parameters")
+
+
+def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """An optional parameter that states nothing, such as "null", is left out, and those like it."""
+    view, value = case.parameter(name), case.parameters[name]
+    is_word = isinstance(value, str) and not fits(value, view.types if view else ())
+    stands_in = is_word and (is_placeholder(str(value)) or value in ("optional", "default"))
+    if view is None or view.required or not (stands_in or says_nothing(value)):
+        return
+    if stands_in and case.schema is None:
+        return  # that few calls had it does not show that it may be left out
+    alike = [
+        each
+        for each, other in case.parameters.items()
+        if (known := case.parameter(each)) and not known.required and same_json(value, other)
+    ]
+    reason = f"`{name}` may be left out, but not be {quoted(value)}"
+    covers = {at for at, fault in enumerate(case.faults) if fault.parameter in alike}
+    edits = tuple(Remove(name=each) for each in alike)
+    yield Option(edits, reason, _DROP_NULL, ("schema",), covers=frozenset({index, *covers}))
+
+
+def _refused_parameter(case: Case, fault: Fault) -> str | None:
+    has = case.view.parameters if case.view and case.view.source == "schema" else {}
+    if fault.parameter in case.parameters:
+        return fault.parameter
+    if fault.parameter is not None and (fault.parameter in has or fault.kind != "bad_format"):
+        return None
+    if fault.kind not in ("not_allowed", "bad_format", "not_found") or len(case.parameters) != 1:
+        return None
+    # The only value there is; but a query in which one name is wrong is not that name.
+    [(name, value)] = case.parameters.items()
+    plain = not isinstance(value, dict | list)
+    return name if plain and fault.value_text in (None, str(value)) else None
+
+
+def _known_values(
+    case: Case, name: str, fault: Fault
+) -> Iterator[tuple[EvidenceSource, Sequence[JsonValue]]]:
+    if fault.allowed:
+        yield ("schema" if fault.from_schema else "error"), fault.allowed
+    view = case.parameter(name)
+    if view and (view.allowed or view.stated_values) and case.knows_tool:
+        yield "schema", view.allowed or view.stated_values
+    if seen := case.seen(name):
+        yield "profile", [common.value for common in seen.common_values()]
+    listed = view is not None and len(view.stated_values) > 1
+    if fault.kind in _NOT_KNOWN and not listed and not _is_name_for_id(case, name):
+        yield "session", session_texts(case)
+    for seed in case.seeds:
+        if seed.catalogue and is_about_zones(name, case.reading.signature):
+            yield "seed", catalogue(seed.catalogue)
+
+
+def _is_name_for_id(case: Case, name: str) -> bool:
+    """Return whether a thing's name stands where its id is wanted.
+
+    Another spelling is no id either.
+    """
+    sent = case.parameters.get(name)
+    if not isinstance(sent, str) or WORDS["of_ids"].isdisjoint(words_of(name)[-1:]):
+        return False
+    records = (record for call in case.session() for record in call.records)
+    return any(
+        isinstance(value, str) and words_of(value) == words_of(sent)
+        for record in records
+        for key, value in record.fields.items()
+        if not WORDS["of_labels"].isdisjoint(words_of(key)[-1:])
+    )
+
+
+def _near(
+    case: Case, index: int, name: str, known: Sequence[JsonValue], source: EvidenceSource
+) -> Iterator[Option]:
+    value = case.parameters[name]
+    allowed = [item for item in known[:_MAX_KNOWN] if not same_json(item, value)]
+    texts = {str(item): item for item in allowed if isinstance(item, str | int | float)}
+    if value is None or isinstance(value, dict | list) or not texts:
+        return
+    said = set(words_of(str(value)[:_MAX_KNOWN]))
+    inside = [words for each in texts if (words := {*words_of(each)}) and words <= said]
+    if value not in known and sum(not any(one < two for two in inside) for one in inside) > 1:
+        return  # `medium-high` is neither
+    is_list = len(texts) > 1 or _lists_all(case, name, source)  # one quoted word is none
+    if isinstance(value, str) and source in ("error", "schema") and is_list:
+        if same := synonym_of(unmarked(value), list(texts)):
+            reason = f"the listed value that means {'' if same[1] else 'nearly '}the same"
+            trials = SYNONYM if same[1] else _LIKE
+            yield one(index, put(case, name, texts[same[0]]), reason, trials, source)
+        elif code := abbreviated(unmarked(value), list(texts)):
+            reason = "the only listed code whose letters it has in their order"
+            yield one(index, put(case, name, texts[code]), reason, _LIKE, source)
+        elif value not in known and (named := named_in(value, list(texts))):
+            about = {*words_of(name), *words_of(case.tool), *words_of(named)}
+            trials = _NAMED if about.issuperset(words_of(value)) else _NAMED_BESIDE
+            reason = "the only listed value that the text names"
+            yield one(index, put(case, name, texts[named]), reason, trials, source)
+    bare = unmarked(value) if isinstance(value, str) else str(value)
+    coded = {each for each in (*codes_of(bare), *spans(bare)) if each in texts}
+    if not coded and source in ("error", "schema"):
+        coded = {each for each, rest in _without_start(list(texts)) if rest == words_of(bare)}
+    if len(coded) == 1:
+        reason = f"what the list has for it; {_NEAR_REASONS[source]}"
+        yield one(index, put(case, name, texts[coded.pop()]), reason, SYNONYM, source)
+    elif (found := nearest(bare, list(texts))) and (
+        found[1] not in ("start", "cut") or _lists_all(case, name, source)
+    ):
+        near = texts[found[0]]
+        seen = case.seen(name)
+        counted = seen.values.get(canonical_json(near)) if seen else None
+        trials = _near_trials(case, source, found[1], len(str(value)))
+        reason = f"the nearest known value; {_NEAR_REASONS[source]}"
+        count = counted.count if counted else 0
+        yield one(index, put(case, name, near), reason, trials, source, count)
+    elif source in ("error", "schema") and (like := likest(bare, list(texts))):
+        reason = f"the likest of all; {_NEAR_REASONS[source]}"
+        yield one(index, put(case, name, texts[like]), reason, _LIKE, source)
+
+
+def _lists_all(case: Case, name: str, source: EvidenceSource) -> bool:
+    """Return whether known values are all that there are, and not words of a description."""
+    view = case.parameter(name)
+    return source != "schema" or (view is not None and bool(view.allowed))
+
+
+def _without_start(listed: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Listed values with their words but those that all begin with: `HIGH` of `SEVERITY_HIGH`."""
+    words = [words_of(each) for each in listed]
+    start = 0
+    while words[1:] and all(len(of) > start + 1 for of in words):
+        if len({of[start] for of in words}) > 1:
+            break
+        start += 1
+    return [(each, of[start:]) for each, of in zip(listed, words, strict=True)] if start else []
+
+
+def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length: int) -> Trials:
+    level = _LEVELS[nearness]
+    if level == "near" and length < _SHORT:
+        level = "part"  # two letters of five make another word
+    if source in ("error", "schema"):  # they list all there is
+        return prior(f"snap.{level}")
+    if source == "seed" and nearness == "last":
+        return _LAST
+    # No closed list: what is meant may be another thing of a like name.
+    if nearness == "slip" and length >= _LONG:
+        level = "long-slip"
+    if level == "slip":
+        # A judgement: no benchmark here has the names of a thousand people.
+        return _of_profile(case, Trials(3, 3))
+    return _of_profile(case, prior(f"snap.open.{level}"))
+
+
+# ------------------------------------------------------------------ wrong types
+_EXACT = prior("cast.exact")  # "5" -> 5, 5 -> "5", a -> [a]
+_UNWRAP = prior("cast.unwrap")
+_WORDS = prior("cast.words")  # "five" -> 5, "1,000" -> 1000
+_UNITS = prior("cast.unit")  # "10 commits" -> 10, "$12.50" -> 12.5, "~150" -> 150
+_SPLIT = prior("cast.split")  # "a, b" -> ["a", "b"]
+_AS_JSON = prior("cast.json")  # {"a": 1} -> '{"a": 1}'
+_BY_AND = Trials(6, 3)
+"""A judgement: two words with `and` between them are mostly two things, and sometimes a name."""
+_ONE_OF_SEVERAL = Trials(1, 4)
+"""A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
+_A_COUNT = Trials(3, 2)
+"""A judgement: a small number instead of a list may say how many, or be the only one."""
+CONVERTED = prior("cast.converted")  # "2.4 kg" -> 2400 grams
+_SINCE_1970 = Trials(6, 2)
+_ID_WITHIN = prior("cast.id")  # "https://a.example/tickets/48213" -> 48213
+_AS_SHOWN = prior("format.example")  # "123" -> "gid://shop/Product/123"
+_NUMBERED = re.compile(
+    r"(?:https?://\S{1,200}/|(?P<kind>[A-Za-z]{1,20})[-_:#/ ]{1,2}|#|[vV](?=\d))(?P<id>\d{1,15})/?"
+)
+"""An id with what stands before it: the address of its page, or the name of its kind."""
+_ROUNDED = Trials(1, 4)
+"""A judgement: zeros at the end of so long a number are mostly digits that were lost."""
+_MILLIS = frozenset(("ms", "millis", "millisecond", "milliseconds"))
+_OF_CLOCKS = frozenset(("unix", "epoch", "timestamp", "second", "seconds", "ts"))
+_DROP_NULL = prior("remove.null")  # null for an optional parameter: leave it out
+
+
+def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """Yield the value in the type that the tool expects, where that is no guess."""
+    name = fault.parameter
+    if name is None or name not in case.parameters:
+        return
+    value, view = case.parameters[name], case.parameter(name)
+    types = fault.expected_types or (view.types if view else ())
+    source: EvidenceSource = "schema" if fault.from_schema else "error"
+    if value is None and not case.knows_tool:
+        reason = f"`{name}` may be left out, but not be null"
+        yield one(index, Remove(name=name), reason, _DROP_NULL, source)
+    yield from left_out_options(case, index, name)
+    yield from rounded_options(case, index, name)
+    if not types and isinstance(value, list):
+        yield from unwrapped_options(case, index, name)
+    # `30 seconds` is 30 where the tool states that it counts in seconds.
+    units = frozenset((*words_of(name), *(view.described_by if view else ())))
+    for kind in types:
+        try:
+            if isinstance(value, str) and kind in ("integer", "number"):
+                corrected: JsonValue = number_in(value, whole=kind == "integer", units=units)
+            else:
+                corrected = cast(value, kind, view.item_types if view else ())
+                form = view.pattern or view.form if view else None
+                if form and kind == "string" and (at := in_form(str(corrected), form)):
+                    corrected = at  # 1717200000 for a moment
+        except CastError:
+            yield from _converted(case, index, name, kind)
+            continue
+        reason = f"`{name}` must be of type {kind}, not {type_of(value)}"
+        # A general cast can be learned from; where items had to be cast too, only this value.
+        plain = cast_to_one(value, [kind])
+        edit: Cast | Replace = Cast(name=name, to=kind)
+        if plain is None or not same_json(plain[1], corrected):
+            edit = Replace(name=name, before=value, value=corrected)
+        trials = _cast_trials(value, corrected, kind)
+        if kind == "array" and _is_no_item(case, name, value):
+            trials = _ONE_OF_SEVERAL
+        yield one(index, edit, reason, trials, source)
+
+
+def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
+    """Whether a value is an item already, or a map as far as anyone knows, and no list of one."""
+    if case.whole is not None and name.isdecimal():
+        return True
+    if not isinstance(value, dict):
+        return False
+    inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
+    if inner is None and case.profile is not None:
+        inner = case.profile.inner_view((name, 0))
+    return not value or inner is None or bool(inner.unknown(value))
+
+
+def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Option]:
+    """Yield a number for an amount in another unit, a moment, or an address that ends with it."""
+    value, view = case.parameters[name], case.parameter(name)
+    if kind in ("integer", "number"):
+        yield from number_options(case, index, name)
+    texts = value if kind == "string" and isinstance(value, list) else []
+    if (
+        texts
+        and view
+        and "comma" in view.description.lower()
+        and "," not in "".join(map(str, texts))
+    ):
+        edit: Replace | Cast = Replace(name=name, before=value, value=",".join(map(str, texts)))
+        yield one(index, edit, f"`{name}` is a text with commas", _AS_JSON, "schema")
+    if not isinstance(value, str) or kind not in ("integer", "number"):
+        return
+    described = view.described_by if view else frozenset()
+    number, trials = measured(value, name, described), CONVERTED
+    if number is None:
+        words = {*words_of(name), *described}
+        number, trials = seconds_at(value, in_millis=not words.isdisjoint(_MILLIS)), _SINCE_1970
+        number = None if words.isdisjoint(_OF_CLOCKS | _MILLIS) else number
+    if number is None and (id_ := _NUMBERED.fullmatch(value)):
+        kind_of = words_of(id_["kind"] or name)  # PROJ-12 is the key of another system
+        number = None if {*kind_of}.isdisjoint(words_of(name)) else int(id_["id"])
+        trials = _ID_WITHIN
+    if number is None or abs(number) > MAX_INTEGER:
+        return
+    if kind == "number" or number == int(number):
+        corrected = int(number) if number == int(number) else number
+        reason = f"`{name}` is a number, and {quoted(value)} says this one"
+        edit = Replace(name=name, before=value, value=corrected)
+        yield one(index, edit, reason, trials, "parameters")
+
+
+def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """Yield the only item of a list in the list's place."""
+    value = case.parameters.get(name)
+    if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
+        reason = f"`{name}` is a list of one, and was not taken as one value"
+        yield one(index, Unwrap(name=name), reason, _UNWRAP, "error")
+
+
+def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Trials:
+    if kind == "array" and isinstance(corrected, list) and len(corrected) > 1:
+        if isinstance(value, str) and not value.strip().startswith("["):
+            return _SPLIT if len(corrected) > 2 or " " not in value.strip() else _BY_AND
+        return _EXACT
+    is_one = kind == "array" and isinstance(value, str) and corrected == [value]
+    if is_one and may_be_several(str(value)[:_MAX_KNOWN]):
+        return _ONE_OF_SEVERAL
+    if kind == "array" and may_count(value):
+        return _A_COUNT
+    if isinstance(value, dict) and kind == "string":
+        return _AS_JSON
+    if kind in ("integer", "number") and isinstance(value, str):
+        text = value.strip()
+        if text in (str(corrected), f"{corrected}.0"):
+            return _EXACT
+        bare = text[-1].isdigit() and text.lstrip("-")[0].isdigit()
+        return _WORDS if bare or text[0].isalpha() else _UNITS
+    return _ROUNDED if kind == "string" and may_be_rounded(value) else _EXACT
+
+
+# ------------------------------------------------------------------ stated values and totals
+_MOST_LEAVES = 3
+"""Numbers of a sum that are offered to take the difference, the last first."""
+
+
+def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """The stated value instead of the wrong one, or one number of a sum moved to the total."""
+    if fault.stated is None or is_redacted(fault.stated):
+        return
+    leaves = leaves_like(case.parameters, ())
+    places = [at for at, value in leaves if str(value) == fault.value_text]
+    if any(at == fault.path for at, _ in leaves):
+        places = [fault.path]
+    if len(places) == 1:
+        edit = FromError(name="").at(places[0])
+        if applied(case.parameters, [edit], value_sources_of(case)) is None:
+            return
+        trials = prior("stated.write") if case.writes else prior("stated.value")
+        source: EvidenceSource = "schema" if fault.from_schema else "error"
+        yield one(index, edit, f"the {source} states the right value", trials, source)
+        return
+    for rank, place in enumerate(_summands(case, fault)):
+        # Which of several amounts takes the difference is the caller's to say: never a sure guess.
+        trials = prior("stated.sum.other") if rank else prior("stated.sum.last")
+        reason = "the error states what the sum must be"
+        yield one(index, Balance(name="").at(place), reason, trials, "error")
+
+
+def _summands(case: Case, fault: Fault) -> list[Path]:
+    """Return the numbers of an array that add up to the wrong total, the last first."""
+    total = number_of(fault.value_text)
+    groups = gathered(
+        (general(at), (at, number))
+        for at, value in leaves_like(case.parameters, ())
+        if not isinstance(value, str) and (number := number_of(value)) is not None
+        and any(isinstance(step, int) for step in at)
+    )  # fmt: skip
+    summed = [
+        group
+        for group in groups.values()
+        if total is not None and len(group) > 1 and sum(number for _, number in group) == total
+    ]
+    if len(summed) != 1:
+        return []
+    places = [at for at, _ in summed[0]]
+    last = tuple(-1 if isinstance(step, int) else step for step in places[-1])
+    return [last, *reversed(places[:-1])][:_MOST_LEAVES]

@@ -1,0 +1,153 @@
+"""Siblings: the same tool behind another server, in other spellings, or in another version.
+
+Where a tool has no lesson of its own for an error, what was repaired on a sibling is read in this
+tool's names. It is advice until it has worked here: one tool's repair is no proof for another.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from aftercall.json_values import JsonObject, JsonValue
+from mongo.records import ToolKey
+from retrieval.knowledge.tool.repairs import RepairExample
+from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.values.likeness import words_of
+
+MOST = 4
+"""Siblings whose lessons are read."""
+_ALIKE = 0.6
+"""Share of the words, of two tools' names, of parameters or of errors, that have to be the same."""
+_MAX_SIGNATURES = 20
+_VERSION = re.compile(r"v?\d+")
+_CALLS = frozenset(("get", "list", "find", "search", "fetch", "query", "read", "lookup"))
+_MAKES = frozenset(("create", "add", "make", "new", "insert", "post"))
+_CHANGES = frozenset(("update", "edit", "modify", "set", "patch", "change"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """What repaired such an error on another tool, in the names of the tool that is asked about."""
+
+    tool_name: str
+    examples: tuple[RepairExample, ...]
+
+
+def may_be_siblings(tool: ToolKey, others: Iterable[ToolKey]) -> list[ToolKey]:
+    """Return the tools of other servers, or versions of this one, whose names say the same."""
+    mine = _verbless(tool.tool_name, tool.server_name)
+    found = []
+    for other in others:
+        if other == tool or other.tool_name == "":
+            continue
+        is_elsewhere = other.server_name != tool.server_name
+        theirs = _verbless(other.tool_name, other.server_name)
+        is_version = _plain(tool.tool_name) == _plain(other.tool_name)
+        if (is_elsewhere or is_version) and (share := _shared(mine, theirs)) >= _ALIKE:
+            found.append((-share, other.server_name or "", other.tool_name, other))
+    return [each[-1] for each in sorted(found, key=lambda each: each[:-1])[:MOST]]
+
+
+def sibling_of(
+    other: ToolKey, known: ToolKnowledge, signature: str, call: JsonObject, names: Iterable[str]
+) -> Sibling | None:
+    """Return what another tool's lesson is for a call with an error; None if there is none.
+
+    Args:
+        other: the sibling.
+        known: what is known of it.
+        signature: the words of the error available.
+        call: parameters of the failed call.
+        names: further parameters that the tool is known to have.
+    """
+    mine = {*_keys(call), *names}
+    said = words_of_text(signature)
+    best: tuple[float, SignatureKnowledge] | None = None
+    for each in list(known.signatures.values())[-_MAX_SIGNATURES:]:
+        share = _shared(said, words_of_text(each.signature))
+        if any(not e.followed for e in each.examples) and share >= _ALIKE:
+            best = max(best or (0.0, each), (share, each), key=lambda pair: pair[0])
+    if best is None:
+        return None
+    own = [each for each in best[1].examples if not each.followed]
+    theirs = {key for each in own for part in (each.failed, each.mended) for key in _keys(part)}
+    spelt = spelling(theirs, mine)
+    sent = {key for each in own for key in each.failed}
+    if not sent or len({spelt[key] for key in sent} & mine) < _ALIKE * len(sent):
+        return None
+    told = tuple(
+        replace(each, failed=_renamed(each.failed, spelt), mended=_renamed(each.mended, spelt),
+                edits=[])
+        for each in own
+    )  # fmt: skip
+    return Sibling(other.tool_name, told)
+
+
+def spelling(theirs: Iterable[str], mine: set[str]) -> dict[str, str]:
+    """Return each of their names as this tool spells it: as known, or else in its style."""
+    by_words = {words_of(name): name for name in sorted(mine)}
+    is_camel = any(re.search(r"[a-z][A-Z]", name) for name in mine)
+    is_snake = any("_" in name for name in mine)
+    found = {}
+    for name in theirs:
+        words = words_of(name)
+        if words in by_words:
+            found[name] = by_words[words]
+        elif len(words) > 1 and is_camel and not is_snake:
+            found[name] = words[0] + "".join(word.title() for word in words[1:])
+        elif len(words) > 1 and is_snake and not is_camel:
+            found[name] = "_".join(words)
+        else:
+            found[name] = name
+    return found
+
+
+def words_of_text(text: str) -> frozenset[str]:
+    """Return the words of a text, of identifiers in it too; masks are none."""
+    bare = re.sub(r"<\w+>", " ", text)
+    return frozenset(word for part in re.findall(r"[\w]+", bare) for word in words_of(part))
+
+
+def _verbless(tool_name: str, server_name: str | None) -> frozenset[str]:
+    """Return the words of a tool's name without its server's and a version.
+
+    Verbs that mean the same.
+    """
+    of_server = set(words_of(server_name or ""))
+    words = [word for word in words_of(tool_name) if not _VERSION.fullmatch(word)]
+    kept = [word for word in words if word not in of_server] or words
+    return frozenset(map(_verb, kept))
+
+
+def _verb(word: str) -> str:
+    for verbs in (_CALLS, _MAKES, _CHANGES):
+        if word in verbs:
+            return min(verbs)
+    return word.removesuffix("s")
+
+
+def _plain(name: str) -> tuple[str, ...]:
+    return tuple(word for word in words_of(name) if not _VERSION.fullmatch(word))
+
+
+def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
+
+
+def _keys(value: JsonValue) -> list[str]:
+    if isinstance(value, dict):
+        return [key for name, held in value.items() for key in (name, *_keys(held))]
+    if isinstance(value, list):
+        return [key for held in value for key in _keys(held)]
+    return []
+
+
+def _renamed(value: JsonObject, spelt: Mapping[str, str]) -> JsonObject:
+    def spell(part: JsonValue) -> JsonValue:
+        if isinstance(part, dict):
+            return {spelt.get(name, name): spell(held) for name, held in part.items()}
+        if isinstance(part, list):
+            return [spell(held) for held in part]
+        return part
+
+    return {spelt.get(name, name): spell(held) for name, held in value.items()}

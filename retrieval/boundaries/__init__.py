@@ -1,1 +1,0 @@
-"""Boundaries: axes in the tools' own words become clusters, clusters become cohesion."""

@@ -1,1 +1,0 @@
-"""Health: what is counted of a tool beside its fitness, and how it is told."""

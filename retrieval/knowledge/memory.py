@@ -1,0 +1,420 @@
+"""Memory: what the answers read of the current generation, kept decoded; and the kinds of rows.
+
+Rows of one kind are written by one place: ingest writes what it learns from the log, the nightly
+job what it consolidates.
+
+Who changes something states so (`forget_rows`, `forget_state`); what other processes did is noticed
+by `follow`, which is called twice a second where others may write.
+"""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from cachetools import LRUCache
+from pydantic import BaseModel, Field
+
+from aftercall.models import Outcome
+from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_of
+from mongo.protocol import Knowledge, Store
+from mongo.records import Removal, Row, ToolKey, decoded
+from retrieval.knowledge.confidence import Calibration, Scaling, shipped
+from retrieval.knowledge.patterns.clusters import AxisClusters
+from retrieval.knowledge.rows.documents import Document
+from retrieval.knowledge.rows.health import AxisBook, KnownHealth
+from retrieval.knowledge.rows.registry import Registry
+from retrieval.knowledge.rows.statistics import ToolTrials
+from retrieval.knowledge.session.recent_calls import RecentCalls
+from retrieval.knowledge.tool.rules import ToolKnowledge
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # each is one, and a key of many tables
+class RowKind(Generic[T]):
+    """A kind of rows."""
+
+    name: str
+    type: type[T]
+
+    def decode(self, row: Row) -> T:
+        """Return what a row states."""
+        return decoded(self.type, row.data)
+
+
+class Registered(BaseModel):
+    """Tools that are registered under one name, by id, the latest put last."""
+
+    schema_hashes: dict[str, str | None] = Field(default_factory=dict)
+
+    @property
+    def schema_hash(self) -> str | None:
+        """Of the tool that executions of this name mean."""
+        return next(reversed(self.schema_hashes.values()), None)
+
+
+class CallNotes(BaseModel):
+    """What someone stated of one call, in a mark or a correction."""
+
+    counted: dict[str, tuple[str, Outcome]] = Field(default_factory=dict)
+    """As what it counts for a tool (by `tool_row`): the version, and the outcome."""
+    waiting: list[CorrectionRecord] = Field(default_factory=list)
+
+
+class MendedFailure(BaseModel):
+    """A failure and the success that repaired it, by the times that callers gave them."""
+
+    failed_id: str
+    mended_id: str
+    failed_at: datetime
+    mended_at: datetime
+    signature: str
+    edit_key: str = ""
+    followed_suggestion: bool = False
+    """Whether the success followed a suggestion, and so teaches by its outcome."""
+
+
+class JudgedSuggestion(BaseModel):
+    """What a suggestion's confidence was, and what became of it; the agent where it is known."""
+
+    outcome: Outcome
+    confidence: float
+    """What the caller was shown, in [0, 1]."""
+    estimate: float | None = None
+    """As `mongo.contents.IssuedSuggestion.estimate`."""
+    agent: str | None = None
+
+
+class Followed(BaseModel):
+    """A call that states that it followed a suggestion, recorded before the suggestion was."""
+
+    execution_id: str
+    outcome: Outcome
+    agent: str
+    worked_at: datetime
+    failed_id: str | None = None
+    failed_at: datetime | None = None
+    """Of the failure that it repairs, where that is known."""
+
+
+class FollowedCalls(BaseModel):
+    """All such calls of one suggestion."""
+
+    calls: list[Followed] = Field(default_factory=list)
+
+
+class Names(BaseModel):
+    """Names that are shown apart; of further ones the calls are counted together."""
+
+    names: list[str] = Field(default_factory=list)
+
+
+KNOWLEDGE = RowKind("knowledge", ToolKnowledge)
+"""Of a tool; the workspace's own, under `retrieval.knowledge.tool.rules.workspace_wide`."""
+STATISTICS = RowKind("statistics", ToolTrials)
+HEALTH = RowKind("health", KnownHealth)
+USED = RowKind("used", dict[str, Any])
+"""Tools that were called, ranked by the latest use, in milliseconds. Empty, as the next one: names
+are asked for without what is known of them."""
+TROUBLE = RowKind("trouble", dict[str, Any])
+AXES = RowKind("axes", AxisBook)
+"""All boundary axes of the workspace, under the key ''."""
+DOCUMENT = RowKind("document", Document)
+VECTOR = RowKind("vector", dict[str, Any])
+"""Documents (by id) whose vector is to be made; to be removed, when the row has any data. Ranked by
+the position that asks for it."""
+REPAIR = RowKind("repair", MendedFailure)
+"""Ranked by position."""
+JUDGED = RowKind("judged", JudgedSuggestion)
+"""By the id of the outcome's event, ranked by position."""
+REGISTERED = RowKind("registered", Registered)
+CALL = RowKind("call", CallNotes)
+"""By execution id."""
+FOLLOWED = RowKind("followed", FollowedCalls)
+"""By the id of a suggestion that is not known yet."""
+AGENTS = RowKind("agents", Names)
+"""Agents that counters show apart, under the key ''."""
+SIGNATURES = RowKind("signatures", Names)
+VERSIONS = RowKind("versions", Names)
+"""Signatures and versions of a tool that counters show apart."""
+SKIPPED = RowKind("skipped", dict[str, Any])
+"""Events that nothing could be learned from, by position."""
+
+PATTERN = "pattern"
+"""Made by the nightly job, by id, ranked by failures and then the latest."""
+CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED = "calibration", "axis_clusters", "consolidated"
+"""Results of the nightly job for the workspace, each one row under the key ''."""
+NIGHTLY = (PATTERN, CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED)
+
+
+def tool_row(tool: ToolKey) -> str:
+    """Return the key of a tool's row."""
+    return f"{tool.server_name or ''}\x1f{tool.tool_name}"
+
+
+def tool_of_row(workspace: str, key: str) -> ToolKey:
+    """Return the reverse of `tool_row`."""
+    server, _, name = key.partition("\x1f")
+    return ToolKey(workspace, server or None, name)
+
+
+_MAX_HEALTH = 10_000_000
+"""Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
+some 2 kB, and 100 kB of a tool of which as much is remembered as there is room for."""
+
+_MAX_KNOWLEDGE = 40_000_000
+"""The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
+170 kB one of 5,000. With less than is asked about, each question decodes again, for 10 ms."""
+
+_MAX_TOOLS, _MAX_DOCUMENTS = 2_000, 20_000
+"""Rows kept of the kinds that are small."""
+
+_MAX_WORKSPACES = 20
+"""Whose lists of tools are kept: they may be long, and are needed now and then only."""
+
+_LONG = 20_000
+"""Bytes of rows that are decoded in a thread: some 0.2 ms."""
+
+_NO_CLUSTERS = AxisClusters()
+"""The same one each time: what was made of it is known to hold still."""
+
+_MAX_CHANGED = 1_000
+"""Rows that another process changed and that are forgotten one by one; of more, all are."""
+
+
+class Memory:
+    """Read-side cache over a store, bounded by counts, and by size where that varies.
+
+    `knowledge` is another generation than the current one.
+    """
+
+    def __init__(self, store: Store, *, knowledge: Knowledge | None = None) -> None:
+        self._store = store
+        self._own = knowledge
+        self._rows: dict[str, _Cache[Any]] = {
+            KNOWLEDGE.name: _Cache(_MAX_KNOWLEDGE, by_size=True),
+            STATISTICS.name: _Cache(_MAX_TOOLS),
+            HEALTH.name: _Cache(_MAX_HEALTH, by_size=True),
+            DOCUMENT.name: _Cache(_MAX_DOCUMENTS),
+            AXIS_CLUSTERS: _Cache(_MAX_WORKSPACES),
+            CALIBRATION: _Cache(_MAX_TOOLS),
+        }
+        self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
+        self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
+        self.calls = RecentCalls(store.events)
+        self._serials: dict[str, int] | None = None
+        self._commands: dict[str, int] = {}
+
+    @property
+    def _knowledge(self) -> Knowledge:
+        return self._own or self._store.knowledge
+
+    async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
+        """Return what is known of a tool; not to be changed by the caller."""
+        key = tool_row(tool)
+        return (await self._read(tool.workspace, KNOWLEDGE, [key]))[key]
+
+    async def statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
+        """Statistics of those tools of which something is known; not to be changed."""
+        return await self._of_tools(STATISTICS, tools)
+
+    async def health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
+        """Return the health of those of the tools of which any is known, which is large.
+
+        Not to change.
+        """
+        return await self._of_tools(HEALTH, tools)
+
+    async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
+        """Return those of the documents that exist, by id."""
+        found = await self._read(workspace, DOCUMENT, ids)
+        return {each: document for each, document in found.items() if document}
+
+    async def axis_book(self, workspace: str) -> AxisBook:
+        """Return all boundary axes of a workspace.
+
+        Read again each time, for it is asked for rarely.
+        """
+        rows = await self._knowledge.get(workspace, AXES.name, [""])
+        return await asyncio.to_thread(AXES.decode, rows[0]) if rows else AxisBook()
+
+    async def axis_clusters(self, workspace: str) -> AxisClusters:
+        """Return the clusters of a workspace's axes, as the latest clustering left them."""
+        kind = RowKind(AXIS_CLUSTERS, AxisClusters)
+        return (await self._read(workspace, kind, [""]))[""] or _NO_CLUSTERS
+
+    async def calibration(self, workspace: str) -> Calibration:
+        """Return how the workspace's confidence is calibrated: as shipped until it has its own."""
+        scaling = (await self._read(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
+        return shipped() if scaling is None else shipped().model_copy(update={"scaling": scaling})
+
+    async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
+        """Return the registered tool that executions name so, as `Registry.named`."""
+        return (await self.registry(tool.workspace)).named(tool, principal)
+
+    async def called(self, workspace: str, limit: int) -> list[ToolKey]:
+        """Tools that were called, the latest used first; not cached."""
+        rows = await self._store.knowledge.scan(workspace, USED.name, limit, by="rank")
+        return [tool_of_row(workspace, row.key) for row in rows]
+
+    async def tools(self, workspace: str) -> list[StoredTool]:
+        """Return all registered tools of a workspace, by id; not to be changed by the caller."""
+        known = self._tools.get(workspace, "")
+        if known is None:
+            seen = self._tools.changes
+            rows = await self._store.events.state(workspace, "tool")
+            known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
+            self._tools.put(workspace, "", known, seen)
+        return known
+
+    async def registry(self, workspace: str) -> Registry:
+        """Return all tools and promotions of a workspace."""
+        known = self._registries.get(workspace, "")
+        if known is None:
+            seen = self._registries.changes
+            tools = await self.tools(workspace)
+            rows = await self._store.events.state(workspace, "promotion")
+            stored = ((decoded(StoredPromotion, row.data or b""), row.position) for row in rows)
+            known = Registry(tools, [replace(each, position=at) for each, at in stored])
+            self._registries.put(workspace, "", known, seen)
+        return known
+
+    def adopt(
+        self, workspace: str, tools: Mapping[str, tuple[ToolKnowledge, int]], serial: int
+    ) -> None:
+        """What is known of tools as of the latest commit, with its size; no one else changes it.
+
+        What is here already stays, for what was made of it holds still.
+        """
+        if self._serials is not None and self._serials.get(workspace) == serial:
+            cache = self._rows[KNOWLEDGE.name]
+            for key, (known, size) in tools.items():
+                cache.put(workspace, key, cache.get(workspace, key) or known, cache.changes, size)
+
+    def forget_rows(self, workspace: str, rows: Iterable[Row | Removal], serial: int = 0) -> None:
+        """These rows were changed by a commit of this process, of this serial number."""
+        if self._serials is not None and self._serials.get(workspace, 0) == serial - 1:
+            self._serials[workspace] = serial
+        for row in rows:
+            if row.kind in self._rows:
+                self._rows[row.kind].forget(workspace, row.key)
+
+    def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
+        """A tool was put, or deleted when `after` is None; as soon as that is durable."""
+        known = self._tools.get(workspace, "")
+        self.forget_state(workspace)
+        if known is not None:  # there may be thousands, which are not read again for one of them
+            changed = list(known)
+            place = bisect_left(changed, tool_id, key=lambda each: each.tool.tool_id)
+            is_there = place < len(changed) and changed[place].tool.tool_id == tool_id
+            changed[place : place + is_there] = [] if after is None else [after]
+            self._tools.put(workspace, "", changed, self._tools.changes)
+
+    def forget_state(self, workspace: str) -> None:
+        """Tools or promotions of the workspace have changed, or may have."""
+        self._tools.forget(workspace, "")
+        self._registries.forget(workspace, "")
+
+    def forget_all(self) -> None:
+        """Another generation is current: nothing that is kept holds any more."""
+        self._clear_rows()
+        self.calls.clear()
+        self._tools.clear()
+        self._registries.clear()
+        self._serials = None
+
+    def _clear_rows(self) -> None:
+        for cache in self._rows.values():
+            cache.clear()
+
+    async def follow(self) -> None:
+        """Forget what other processes have changed since the last time.
+
+        Raises:
+            StoreError: the store cannot be read; nothing is missed by doing it again.
+        """
+        knowledge = self._knowledge
+        cursors = await knowledge.cursors()
+        if self._serials is None:  # what was read until now may be older than these cursors
+            self._clear_rows()
+            self._serials = {workspace: cursor.serial for workspace, cursor in cursors.items()}
+        for workspace, cursor in cursors.items():
+            # At 0 nothing was committed yet, and that nothing is known may have been kept.
+            seen = self._serials.get(workspace, 0)
+            if seen < cursor.serial:
+                rows = await knowledge.scan(workspace, None, _MAX_CHANGED, by="serial", after=seen)
+                self.forget_rows(workspace, rows)
+                if len(rows) == _MAX_CHANGED:
+                    self._clear_rows()
+            self._serials[workspace] = cursor.serial
+        for workspace, head in (await self._store.events.heads()).items():
+            if self._commands.get(workspace, 0) != head.commands:
+                self.forget_state(workspace)
+            self._commands[workspace] = head.commands
+
+    async def _of_tools(self, kind: RowKind[T], tools: Sequence[ToolKey]) -> dict[ToolKey, T]:
+        found: dict[ToolKey, T | None] = {}
+        for workspace in {each.workspace for each in tools}:
+            keys = {tool_row(each): each for each in tools if each.workspace == workspace}
+            read = await self._read(workspace, kind, list(keys))
+            found |= {keys[key]: value for key, value in read.items()}
+        return {each: value for each in tools if (value := found[each]) is not None}
+
+    async def _read(
+        self, workspace: str, kind: RowKind[T], keys: Sequence[str]
+    ) -> dict[str, T | None]:
+        cache: _Cache[Any] = self._rows[kind.name]
+        found: dict[str, T | None] = {key: cache.get(workspace, key) for key in keys}
+        if missing := [key for key in found if not cache.known(workspace, key)]:
+            seen = cache.changes
+            rows = await self._knowledge.get(workspace, kind.name, missing)
+            sizes = {row.key: len(row.data) for row in rows}
+            # What is short is read sooner than a thread is there.
+            is_long = sum(sizes.values()) > _LONG
+            # Not `aside`, where what is recorded waits in a line.
+            read = (
+                await asyncio.to_thread(_decoded, kind, rows) if is_long else _decoded(kind, rows)
+            )
+            for key in missing:
+                found[key] = read.get(key)
+                cache.put(workspace, key, found[key], seen, sizes.get(key, 1))
+        return found
+
+
+def _decoded(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
+    read = ((row.key, kind.decode(row)) for row in rows)
+    return {key: each.fair() if isinstance(each, KnownHealth) else each for key, each in read}
+
+
+class _Cache(Generic[T]):
+    """A bounded map; `changes` keeps a slow read from putting back what was just changed."""
+
+    def __init__(self, most: int, *, by_size: bool = False) -> None:
+        self._items: LRUCache[tuple[str, str], tuple[T | None, int]] = LRUCache(
+            most, getsizeof=lambda kept: kept[1] if by_size else 1
+        )
+        self.changes = 0
+
+    def get(self, workspace: str, key: str) -> T | None:
+        """Return what is kept; None when nothing is."""
+        return self._items.get((workspace, key), (None, 0))[0]
+
+    def known(self, workspace: str, key: str) -> bool:
+        """Return whether something is kept, be it None."""
+        return (workspace, key) in self._items
+
+    def put(self, workspace: str, key: str, value: T | None, seen: int, size: int = 1) -> None:
+        """Keep a value, unless something was changed since `changes` was as `seen` states."""
+        if seen == self.changes and self._items.getsizeof((value, size)) <= self._items.maxsize:
+            self._items[workspace, key] = value, size
+
+    def forget(self, workspace: str, key: str) -> None:
+        self.changes += 1
+        self._items.pop((workspace, key), None)
+
+    def clear(self) -> None:
+        self.changes += 1
+        self._items.clear()

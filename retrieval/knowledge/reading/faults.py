@@ -1,0 +1,551 @@
+"""What an error states is wrong with which parameter: phrases of tools, and JSON of validators.
+
+The phrases are data (`phrases.toml`): a new one is a line there. Where a message only shows the
+value, the parameter is found later by that value (see `reader`).
+"""
+
+import json
+import math
+import re
+from ast import literal_eval
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from aftercall.json_values import JsonValue, check_json_value
+from retrieval import compiled, read_table
+from retrieval.knowledge.reading.unwrap import Complaint, Position, complaints_of
+from retrieval.knowledge.values.parameters import JsonType, Path
+
+FaultKind = Literal[
+    "missing",  # a required parameter is not there
+    "unexpected",  # a parameter that the tool does not have
+    "wrong_type",  # the value is of another type than expected
+    "out_of_range",  # a number, length or count beyond a bound
+    "not_allowed",  # a value outside a closed list
+    "bad_format",  # text that is not in the expected form
+    "not_found",  # the value names something that does not exist
+    "invalid",  # refused, without a reason that could be read
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong. `path` leads to the parameter; it is empty when not given.
+
+    `minimum` and `maximum` are inclusive bounds of a number, or of a length when `of_length`.
+    """
+
+    kind: FaultKind
+    path: Path = ()
+    expected_types: tuple[JsonType, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    of_length: bool = False
+    allowed: tuple[JsonValue, ...] = ()
+    suggested: str | None = None
+    expected_format: str | None = None
+    value_text: str | None = None
+    shown_input: str | None = None
+    """The input as the message shows it (Python's `repr`, perhaps cut); for "missing" the whole."""
+    exclusive: bool = False
+    """The bound itself is not allowed: exact for whole numbers only, which it was moved by one."""
+    from_schema: bool = False
+    stated: JsonValue = None
+    """The one right value, where the message states it; `value_text` is the wrong one then."""
+    multiple_of: float | None = None
+    """The number must be a multiple of it."""
+    rival: str | None = None
+    """The parameter that it may not stand next to (`excludes`), that it must come after, or that
+    needs it."""
+    excludes: bool = False
+    guessed_place: bool = False
+    """The name or its place is inferred: one inside the call has that name, or a key was shown."""
+    given_types: tuple[JsonType, ...] = ()
+    """What the value was, for messages that show types and no name."""
+    known: tuple[str, ...] = ()
+    """The names that exist where the wrong one stands, if the message lists all of them."""
+    position: Position | None = None
+    is_first: bool = False
+    """The validator stops at the first thing that is wrong: there may be more."""
+    of_union: bool = False
+    """None of several alternatives took the value; each of them states what it would want."""
+
+    @property
+    def parameter(self) -> str | None:
+        """Top-level parameter concerned, when it is known."""
+        return str(self.path[0]) if self.path else None
+
+
+# ------------------------------------------------------------------ literals in messages
+_LONGEST_NUMBER = 40
+_OPENING = re.compile(r"[\[{]")
+_MAX_OPENINGS = 20
+"""Brackets tried as the start of JSON: a text of nothing but brackets is read without success."""
+_PYTHON = re.compile(r"\[?\{'")
+"""An object as Python prints it."""
+_MAX_LITERAL = 10_000
+_QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
+
+
+def json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
+    """Return the JSON types of type names in any of the usual languages.
+
+    Those of no name are left out.
+    """
+    return tuple(dict.fromkeys(kind for kind in map(_json_type, names) if kind))
+
+
+_ARTICLE = re.compile(r"^(?:an?|the|one of|type|of type|valid) ", re.IGNORECASE)
+_TYPE_STARTS: list[tuple[str, JsonType]] = [
+    ("[]", "array"), ("map[", "object"), ("list<", "array"), ("array<", "array"),
+    ("map<", "object"), ("struct ", "object"), ("vec<", "array"), ("dict[", "object"),
+    ("list[", "array"), ("tuple[", "array"), ("set[", "array"),
+]  # fmt: skip
+
+
+def _json_type(name: str) -> JsonType | None:
+    name = name.strip().strip("'\"`*")
+    while article := _ARTICLE.match(name):
+        name = name[article.end() :]
+    low = name.strip().lower()
+    start = next((kind for text, kind in _TYPE_STARTS if low.startswith(text)), None)
+    bare = low.strip("'\"`[]*")
+    return start or _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
+
+
+def quoted_in(text: str) -> list[str]:
+    """Return the texts in quotation marks."""
+    return [match[match.lastindex or 0] for match in _QUOTED.finditer(text)]
+
+
+def values_in(text: str) -> tuple[JsonValue, ...]:
+    """Return the values of a list in a message.
+
+    `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`.
+    """
+    if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
+        return tuple(_scalar(part) for part in text[1:-1].split())  # as Go prints it
+    text = text.strip().rstrip(".").strip("[](){} ")
+    if in_quotes := quoted_in(text):
+        return tuple(in_quotes)
+    parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
+    return tuple(_scalar(part) for part in parts if part and len(part) <= 100)
+
+
+def _scalar(text: str) -> JsonValue:
+    text = text.strip()
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text) else text
+
+
+def _scalar_in(text: str) -> JsonValue:
+    """Return a value as a message writes it, without its marks."""
+    return {"true": True, "false": False}.get(text.lower(), _scalar(_said(text)))
+
+
+def number_of(value: JsonValue) -> float | None:
+    """Return a number, also as messages write it: `10`, `-1.5`, `1,000`.
+
+    None for `1.2.3` and the like.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value.replace(",", "") if isinstance(value, str) else value)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number as people write it."""
+    return len(text) <= _LONGEST_NUMBER and number_of(text.strip()) is not None
+
+
+def embedded_json(text: str) -> Iterator[JsonValue]:
+    """JSON objects and arrays inside a message, also in Python's writing; at most three."""
+    decoder = json.JSONDecoder()
+    position, found = 0, 0
+    for _ in range(_MAX_OPENINGS):
+        match = _OPENING.search(text, position)
+        if found == 3 or match is None:
+            return
+        try:
+            if _PYTHON.match(text, match.start()):
+                position = text.rindex("]" if match[0] == "[" else "}") + 1
+                value = literal_eval(text[match.start() : min(position, _MAX_LITERAL)])
+            else:
+                value, position = decoder.raw_decode(text, match.start())
+            check_json_value(value)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            position = match.start() + 1  # InvalidJsonValueError is a ValueError
+            continue
+        found += 1
+        yield value
+
+
+# ------------------------------------------------------------------ phrases
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A pattern and what its matches show; it is tried only where one of the cues stands."""
+
+    pattern: str
+    fault: str
+    cues: tuple[str, ...]
+    types: tuple[JsonType, ...]
+    format: str | None
+    stops: bool
+
+
+_DIALECTS = read_table("knowledge/reading/dialects.toml")
+_STOPPING = frozenset(_DIALECTS["unwrap"]["stops_at_first"])
+
+
+def _phrase(row: dict[str, Any]) -> Phrase:
+    return Phrase(
+        f"(?im){row['pattern']}", row["fault"], tuple(row["cues"]), tuple(row.get("types", ())),
+        row.get("format"), row.get("dialect") in _STOPPING,
+    )  # fmt: skip
+
+
+_TABLE = read_table("knowledge/reading/phrases.toml")
+PHRASES = {family: tuple(map(_phrase, rows)) for family, rows in _TABLE["families"].items()}
+"""Phrases by family, in the order in which they are tried."""
+_ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
+_FORMS = tuple(map(_phrase, _DIALECTS["forms"]))
+"""Sentences of validators, which win over phrases of any tool."""
+_CUES = frozenset(cue for phrase in (*_ALL_PHRASES, *_FORMS) for cue in phrase.cues)
+
+
+def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
+    return {name: meaning for meaning, several in names.items() for name in several}
+
+
+_METHODS: dict[str, JsonType] = _turned(_TABLE["methods"])
+_TYPE_NAMES: dict[str, JsonType] = _turned(_TABLE["types"])
+FORMATS: dict[str, str] = _turned(_TABLE["formats"])
+_TYPE_FORMATS: dict[str, str] = _turned(_TABLE["type_formats"])
+_NAME = re.compile(_TABLE["parts"]["NAME"])
+_NOT_NAMES, _ROOTS = frozenset(_TABLE["words"]["no_names"]), frozenset(_TABLE["words"]["roots"])
+_INSTANCE = re.compile(
+    r"^On instance(?P<place>(?:\[(?:\d{1,6}|'[^'\n\]]{1,64}')\]){1,8}):", re.MULTILINE
+)
+
+
+def _of_complaint(complaint: Complaint) -> list[Fault]:
+    """Return the faults that the forms of dialects see in a complaint, at its place."""
+    for text, at in ((complaint.text, complaint.at), (complaint.whole, ())):
+        rest = text
+        found = []
+        for match, fault in _matched(_FORMS, text):
+            rest = rest.replace(match, " ")
+            keeps = complaint.is_weak and fault.path
+            found.append(fault if keeps else put_at(at, fault))
+        found = [fault for fault in found if fault.path or fault.kind != "missing" or at]
+        if found:
+            found += [] if at else _clear_in(rest)
+            return [replace(fault, position=complaint.position) for fault in found]
+    return []
+
+
+def _clear_in(text: str) -> list[Fault]:
+    """Return what phrases say clearly, and of which parameter."""
+    return [
+        fault
+        for fault in read_text(text)
+        if fault.path and fault.kind not in ("invalid", "not_found")
+    ]
+
+
+_OF_NAMES = frozenset({"missing", "unexpected"})
+
+
+def put_at(at: Path, fault: Fault) -> Fault:
+    """Return the fault at a place, or at the name below it that it is about."""
+    if not at:
+        return fault
+    names = fault.kind in ("missing", "unexpected") and bool(fault.path)
+    below = fault.path if names and fault.path[-1] != at[-1] else ()
+    return replace(fault, path=(*at, *below))
+
+
+def read_complaints(text: str) -> list[Fault]:
+    """Return the faults of a text by the forms of dialects; none where it has none of them."""
+    complaints = complaints_of(text)
+    found = [(complaint, _of_complaint(complaint)) for complaint in complaints]
+    is_known = any(faults for _, faults in found)
+    if not is_known and not any(each.at and not each.is_weak for each in complaints):
+        return []
+    return [fault for each, faults in found for fault in faults or _otherwise(each)]
+
+
+def _otherwise(complaint: Complaint) -> list[Fault]:
+    """What phrases see in a complaint next to others that are written in a form of a dialect."""
+    if complaint.at and not complaint.is_weak:
+        return read_at(complaint.at, complaint.text)
+    return list(read_text(complaint.whole))
+
+
+_REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
+
+
+def read_at(place: Path, text: str) -> list[Fault]:
+    """Return what a text states of the value at a place, which it may name or not."""
+    if formed := [put_at(place, fault) for _, fault in _matched(_FORMS, text)]:
+        return formed
+    clear = [
+        put_at(place, fault)
+        if fault.kind == "unexpected" or (place and isinstance(place[-1], int))
+        else replace(fault, path=place)
+        for fault in read_text(f"{place[-1]}: {text}" if place else text)
+        if fault.kind not in ("invalid", "not_found") or fault.suggested or fault.multiple_of
+    ]
+    return clear or [Fault("missing" if _REQUIRED.search(text) else "invalid", place)]
+
+
+def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
+    """Return the faults without those that are of another alternative than the one that is meant.
+
+    What names an alternative, such as `type`, must be one of several constants; with only one
+    constant stated, that alternative is not the one whose name the value has.
+    """
+    unions = [fault.path for fault in faults if fault.of_union]
+    kept = [each for each in faults if each.of_union or each.kind != "invalid"
+            or each.path not in unions]  # fmt: skip
+    for place in unions:
+        below = [each for each in kept if each.path[: len(place)] == place and not each.of_union]
+        tags = [each for each in below if each.kind == "not_allowed" and len(each.allowed) == 1]
+        rest = [each for each in below if each not in tags and each.kind not in _OF_NAMES]
+        if not tags:
+            continue
+        kept = [each for each in kept if each not in below]
+        if len(tags) > 1 and len({each.path for each in tags}) == 1:
+            values = tuple(value for each in tags for value in each.allowed)
+            kept.append(replace(tags[0], allowed=values, stated=None))
+        else:
+            kept += rest
+    return kept
+
+
+def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
+    """Yield the faults that phrases see in a text, each with its words."""
+    low = text.lower()
+    for phrase in phrases:
+        if any(cue in low for cue in phrase.cues):
+            for match in compiled(phrase.pattern).finditer(text):
+                for fault in _faults_of(phrase, match):
+                    yield match[0], replace(fault, is_first=phrase.stops)
+
+
+def read_text(message: str) -> Iterator[Fault]:
+    """Yield the faults that the phrases of a message name, in the order of the phrases."""
+    low = message.lower()
+    # Where in the call jsonschema's full text states that the fault lies.
+    instance = _INSTANCE.search(message) if "On instance[" in message else None
+    at = re.findall(r"\[(\d+|'[^']+')\]", instance["place"]) if instance else []
+    place = tuple(int(part) if part.isdecimal() else part.strip("'") for part in at)
+    said = {cue for cue in _CUES if cue in low}
+    for phrase in _ALL_PHRASES:
+        if not said.isdisjoint(phrase.cues):
+            for match in compiled(phrase.pattern).finditer(message):
+                for fault in _faults_of(phrase, match):
+                    above = fault.path if fault.kind in ("missing", "unexpected") else ()
+                    yield replace(fault, path=(*place, *above)) if place else fault
+
+
+def path_of(name: str | None, above: str | None = None) -> Path:
+    """`/flights/0/date`, `flights.0.date` and `flights[0].date` all lead to the same place."""
+    if not name:
+        return ()
+    parts = [part for part in re.split(r"[./\[\]]+", name.strip("/.'\"` ")) if part]
+    if len(parts) > 1 and parts[0] in _ROOTS:
+        parts = parts[1:]
+    in_quotes = name.strip() != name.strip().strip("'\"`")
+    if not parts or (parts[0].lower() in _NOT_NAMES and not in_quotes):
+        return ()
+    if above:
+        upper = [part for part in re.split(r"[./\[\]]+", above.strip("/.'\"` :")) if part]
+        parts = [*(upper[1:] if upper and upper[0] in _ROOTS else upper), *parts]
+    return _steps(parts)
+
+
+def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
+    groups = {group: text for group, text in match.groupdict().items() if text is not None}
+    name, at = groups.get("name"), groups.get("at")
+    place = path_of(name, at)
+    match phrase.fault:
+        case "missing" | "unexpected" as kind:
+            names = [name]
+            if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
+                names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
+            known = tuple(quoted_in(groups.get("known", "")))
+            near = _bare(groups.get("near"))
+            rival = next(map(str, path_of(groups.get("rival"))), None)
+            paths = [path for path in (path_of(each, at) for each in names) if path]
+            for path in paths if any(names) else [()]:
+                yield Fault(kind, path, suggested=near, known=known, rival=rival)
+        case "key":  # nothing but a key, as `str(KeyError(...))` gives it
+            yield Fault("missing", (groups["name"],), value_text=name)
+        case "wrong_type" if groups.get("given", "").lower() in ("undefined", "missing"):
+            yield from [Fault("missing", place)] if place else []
+        case "argument" | "attribute" | "mixed" | "joined":
+            yield from _of_types(phrase, groups)
+        case "twice":
+            yield Fault("unexpected", rival=name)
+        case kind:
+            value, near = groups.get("value"), groups.get("near")
+            if value is not None and phrase in _FORMS:
+                value = _said(value)
+            if index := groups.get("index"):
+                place = (*place, int(index))
+            given = json_types([groups.get("given", "")])
+            fault = Fault("invalid", place, value_text=value, suggested=near, given_types=given)
+            found = _of_value(kind, fault, groups, phrase)
+            yield from [found] if found else []
+
+
+_ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
+
+
+def _said(text: str) -> str:
+    """Return a value without the marks around it; in double ones it is JSON."""
+    if _ESCAPED.match(text):
+        with suppress(ValueError):
+            return str(json.loads(text))
+    return _IN_MARKS.sub(r"\2", text)
+
+
+_IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
+
+
+def _bare(text: str | None) -> str | None:
+    return text and (quoted_in(text) or [text])[0]
+
+
+def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | None:
+    match kind:
+        case "wrong_type":
+            return _of_type(fault, groups, phrase)
+        case "union":
+            return replace(fault, of_union=True)
+        case "not_allowed" | "needs" | "stated":
+            return _of_allowed(kind, fault, groups)
+        case "bound" | "empty" | "length" | "sign" | "beyond" | "exactly":
+            return replace(_of_bound(kind, groups), path=fault.path, value_text=fault.value_text)
+        case "multiple":
+            return replace(fault, multiple_of=number_of(groups["step"]))
+        case "bad_format":
+            form = groups.get("format") or phrase.format or groups.get("like")
+            known = FORMATS.get((form or "").lower(), form)
+            return replace(fault, kind="bad_format", expected_format=known)
+        case "not_found":
+            shown = groups["value"].rstrip(".:;,").strip("'\"`")
+            return replace(fault, kind="not_found", value_text=shown)
+        case _:
+            words = "_".join(groups.get("name", "").split())
+            rival = next(map(str, path_of(groups.get("rival"), None)), None)
+            path, excludes = path_of(words, groups.get("at")), kind == "exclusive"
+            return replace(fault, path=path, rival=rival, excludes=excludes)
+
+
+def _of_type(fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | None:
+    names = re.split(r"\s*(?:,|\||\bor\b)\s*", groups.get("types", ""))
+    form = next(filter(None, map(_type_format, names)), None)
+    if form is not None:
+        return replace(fault, kind="bad_format", expected_format=form)
+    types = phrase.types or json_types(names)
+    return replace(fault, kind="wrong_type", expected_types=types) if types else None
+
+
+def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
+    if kind == "not_allowed":
+        allowed = values_in(groups["values"])
+        return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
+    if kind == "needs":
+        path = path_of(f"'{groups['name']}'")
+        needed = _scalar_in(groups["stated"])
+        return replace(fault, path=path, rival=groups["rival"], allowed=(needed,))
+    in_marks = quoted_in(groups["stated"])
+    right = in_marks[0] if in_marks else _scalar_in(groups["stated"].replace(",", ""))
+    is_word = isinstance(right, str) and not in_marks
+    stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
+    return None if is_word else stated
+
+
+def _ratio(text: str | None) -> float:
+    above, _, below = (text or "0").partition("/")
+    return float(above) / (float(below or 1) or 1)
+
+
+def _type_format(name: str) -> str | None:
+    """Return the form that a type of another language has as a text."""
+    return _TYPE_FORMATS.get(name.strip().strip("'\"`[]*").lower())
+
+
+def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
+    """Yield what Python states of the types of arguments, of which it names none."""
+    expected, given = phrase.types, groups.get("given") or groups.get("other")
+    left, right = groups.get("left", ""), groups.get("right", "")
+    if phrase.fault == "attribute":
+        method = _METHODS.get(groups["attribute"])
+        expected = (method,) if method else ()
+        given = given if method else ""
+    elif phrase.fault == "mixed":  # a text or a list among numbers is what a caller got wrong
+        kinds = {left, right}
+        if kinds & {"int", "float"} and kinds & {"str", "list"}:
+            expected, given = ("number",), (kinds - {"int", "float"}).pop()
+        elif "list" in kinds and len(kinds) == 2:
+            expected, given = ("array",), (kinds - {"list"}).pop()
+    elif phrase.fault == "joined":  # to a text or a list; a number in a text is to be a number
+        expected, given = ("string" if left == "str" else "array",), right
+        if right in ("int", "float") and left == "str":
+            expected, given = ("number",), "str"
+    elif given is None:  # of a sequence
+        yield Fault("wrong_type", expected_types=expected, given_types=("string", "array"))
+    if types := json_types([given or ""]):
+        yield Fault("wrong_type", expected_types=expected, given_types=types)
+
+
+def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
+    if kind == "length":
+        return Fault("out_of_range", of_length=True)
+    if kind == "exactly":
+        exact = number_of(groups["high"])
+        return beyond((), exact, exact, of_length=True)
+    if kind == "beyond":
+        limit, sent = _ratio(groups["limit"]), _ratio(groups["value"])
+        ends = (limit, None) if sent < limit else (None, limit)
+        return beyond((), *ends, of_length="length" in groups)
+    if kind == "empty":
+        return beyond((), 1, None, of_length=True)
+    if kind == "sign":
+        return beyond((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
+    low, high = number_of(groups.get("low")), number_of(groups.get("high"))
+    is_open = ("above" in groups and low is not None) or ("below" in groups and high is not None)
+    return beyond((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
+
+
+def beyond(
+    path: Path, low: float | None, high: float | None, *,
+    exclusive: bool = False, of_length: bool = False,
+) -> Fault:  # fmt: skip
+    """Return a number, length or count beyond a bound.
+
+    `exclusive` where the bound itself is, too.
+    """
+    return Fault(
+        "out_of_range", path, of_length=of_length, exclusive=exclusive,
+        minimum=None if low is None else low + exclusive,
+        maximum=None if high is None else high - exclusive,
+    )  # fmt: skip
+
+
+def _steps(parts: JsonValue | list[str]) -> Path:
+    return tuple(
+        int(part) if isinstance(part, str) and part.isdecimal() else part
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, str | int)
+    )

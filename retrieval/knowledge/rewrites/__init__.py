@@ -1,0 +1,1 @@
+"""Rewrites: what turns one call into another, how it is learned and what it does to a call."""

@@ -1,0 +1,1 @@
+"""What the same session called before, and the latest calls of a tool."""

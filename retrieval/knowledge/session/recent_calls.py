@@ -1,0 +1,220 @@
+"""Recent calls: the latest different calls of a tool, kept small, and how alike a question is.
+
+A document stands for many calls, so its vector cannot say which of them was meant. The log has
+them all: what a question is held against are the words of the latest calls of the tool, read from
+there once and then kept up to date. Learning does nothing for it.
+"""
+
+import asyncio
+import hashlib
+import math
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from aftercall.json_values import JsonObject, canonical_json
+from aftercall.models import Outcome
+from embeddings.protocol import Embedder
+from embeddings.text import call_text, terms_text
+from mongo.contents import StoredExecution, execution_of
+from mongo.protocol import EventLog
+from mongo.records import Event, ToolKey
+
+MAX_CALLS = 500
+"""Different calls of a tool and an outcome that are kept, the latest."""
+_MAX_READ = 1_000
+"""Events of a tool that are read where nothing of it is kept: some 90 ms, once."""
+_MAX_BYTES = 16 << 20
+_PAGES = (1, 50, 200)
+"""Events of the reads one after the other: mostly there is nothing new, or little."""
+_MAX_TOOLS = 32
+"""Tools whose calls are kept: 0.5 MB each with `MAX_CALLS` calls of 30 words."""
+_DIGITS = 6
+"""Of a likeness: what differs by less is equally like, whatever the order of the sums."""
+_MAX_WORDS = 4_000
+"""Characters of a call whose words count."""
+_DIGEST = 8
+_EMBEDDED = 16
+"""Calls of the most common words that are embedded for a question: 40 ms of MiniLM, once each."""
+
+
+@dataclass(slots=True)
+class RecentCall:
+    """A call with its words."""
+
+    execution_id: str
+    position: int
+    outcome: Outcome
+    agent: str
+    principal: str
+    what: bytes
+    """The same for calls of the same parameters, context and error; begins with `digest_of`."""
+    text: str
+    """As it is embedded."""
+    words: frozenset[str]
+    vector: NDArray[np.float16] | None = None
+    """Unit length, shape (dimension,); None until a question needed it."""
+
+    @classmethod
+    def of(cls, stored: StoredExecution) -> "RecentCall":
+        """Return what is kept of an execution."""
+        call = stored.execution
+        message = call.error.message if call.error is not None else ""
+        return cls(
+            execution_id=call.execution_id,
+            position=stored.position,
+            outcome=call.outcome,
+            agent=call.agent,
+            principal=stored.principal,
+            what=digest_of(call.parameters, call.context) + _digest(message),
+            text=call_text(call.tool_name, call.parameters, call.context),
+            words=words_of(call.parameters, call.context),
+        )
+
+
+def digest_of(parameters: JsonObject, context: str | None) -> bytes:
+    """Return eight bytes that are the same for calls of the same parameters and context."""
+    return _digest(canonical_json([parameters, context or ""]))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST).digest()
+
+
+def words_of(parameters: JsonObject, context: str | None) -> frozenset[str]:
+    """Return the different words of a call's intent and parameters, names and values alike."""
+    said = f"{context or ''} {canonical_json(parameters)}"[:_MAX_WORDS]
+    return frozenset(map(sys.intern, terms_text(said).split()))
+
+
+@dataclass(slots=True)
+class _OfTool:
+    position: int = 0
+    """Of the latest event that was read."""
+    calls: dict[tuple[Outcome, str, str, bytes], RecentCall] = field(default_factory=dict)
+    """By outcome, principal, agent and what it states, the latest last."""
+
+
+class RecentCalls:
+    """The latest different calls of tools, of a log."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._tools: LRUCache[ToolKey, _OfTool] = LRUCache(_MAX_TOOLS)
+
+    async def of_tool(self, tool: ToolKey) -> Sequence[RecentCall]:
+        """Return the calls of a tool, of each agent those that differ, the latest last.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        known = self._tools.get(tool) or _OfTool()
+        found = await self._newer(tool, known.position)
+        if found:
+            calls = [*known.calls.values(), *found]
+            self._tools[tool] = known = await asyncio.to_thread(_kept, calls)
+        return list(known.calls.values())
+
+    def clear(self) -> None:
+        """Forget everything: calls may have been erased."""
+        self._tools.clear()
+
+    async def _newer(self, tool: ToolKey, position: int) -> list[RecentCall]:
+        """Return the calls above a position, or the latest of them, the latest last."""
+        found: list[RecentCall] = []
+        before, size = None, 0
+        pages = iter(_PAGES)
+        while len(found) < _MAX_READ and size < _MAX_BYTES:
+            events = await self._log.latest(
+                tool.workspace, "execution", next(pages, _PAGES[-1]), tool=tool, before=before
+            )
+            newer = [event for event in events if event.position > position]
+            found += await asyncio.to_thread(_read, newer)
+            if not events or len(newer) < len(events):
+                break
+            before = events[-1].position
+            size += sum(len(event.data) for event in events)
+        return found[::-1]
+
+
+def _read(events: Iterable[Event]) -> list[RecentCall]:
+    return [RecentCall.of(execution_of(event)) for event in events]
+
+
+def _kept(calls: Sequence[RecentCall]) -> _OfTool:
+    kept = _OfTool(calls[-1].position)
+    numbers: Counter[Outcome] = Counter()
+    for call in reversed(calls):
+        key = (call.outcome, call.principal, call.agent, call.what)
+        before = kept.calls.get(key)
+        if before is not None:
+            before.vector = call.vector if before.vector is None else before.vector
+        elif numbers[call.outcome] < MAX_CALLS:
+            numbers[call.outcome] += 1
+            kept.calls[key] = call
+    kept.calls = dict(reversed(kept.calls.items()))
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class CallQuestion:
+    """A call to which like ones are looked for; `vector` has unit length, shape (dimension,)."""
+
+    digest: bytes
+    words: frozenset[str]
+    vector: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls, parameters: JsonObject, context: str | None, vector: NDArray[np.float32]
+    ) -> "CallQuestion":
+        """Return the question after calls like this one."""
+        return cls(digest_of(parameters, context), words_of(parameters, context), vector)
+
+
+async def rank_calls(
+    calls: Collection[RecentCall], question: CallQuestion, embedder: Embedder, limit: int
+) -> list[tuple[RecentCall, float]]:
+    """Return the calls most like a question with their likeness, -1 to 1, the likest first.
+
+    It is 1 for the same parameters and context. Else half of it is the cosine of the vectors, and
+    half the cosine of the words, of which those that few of these calls have weigh most. The words
+    alone decide which calls are embedded, at least `limit`. Of equal ones the latest comes first.
+    """
+    shared = word_cosines(calls, question.words)
+    order = sorted(zip(shared, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
+    chosen = order[: max(limit, _EMBEDDED)]
+    lacking = [call for _, call in chosen if call.vector is None]
+    if lacking:
+        vectors = await embedder.embed([call.text for call in lacking], "document")
+        for call, made in zip(lacking, vectors, strict=True):
+            call.vector = made.astype(np.float16)
+    ranked = [(call, _likeness(call, question, by_words)) for by_words, call in chosen]
+    return sorted(ranked, key=lambda each: (-each[1], -each[0].position))[:limit]
+
+
+def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[float]:
+    """Return the cosine of words with each call's, 0 to 1, weighed by their rarity (IDF)."""
+    in_calls = Counter(word for call in calls for word in call.words)
+    most = len(calls) + 1
+    weights = {word: math.log(1 + most / (n + 0.5)) ** 2 for word, n in in_calls.items()}
+    new = math.log(1 + most / 0.5) ** 2  # of a word that none of them has
+    asked = math.sqrt(math.fsum(weights.get(word, new) for word in words))
+    cosines = []
+    for call in calls:
+        length = asked * math.sqrt(math.fsum(weights[word] for word in call.words))
+        common = math.fsum(weights[word] for word in call.words & words)
+        cosines.append(round(common / length, _DIGITS) if length else 0.0)
+    return cosines
+
+
+def _likeness(call: RecentCall, question: CallQuestion, by_words: float) -> float:
+    if call.vector is None or call.what.startswith(question.digest):
+        return 1.0
+    cosine = float(call.vector.astype(np.float32) @ question.vector)
+    return round((min(1.0, max(-1.0, cosine)) + by_words) / 2, _DIGITS)

@@ -1,0 +1,1 @@
+"""What is known of one tool: its profile, rules, repairs, runs, links and changes."""

@@ -1,0 +1,128 @@
+"""Links: from which earlier call of a session a parameter takes its values.
+
+`flight_number` of a booking is what the search gave at `[].flight_number`; `folder` is what `find`
+printed. A link is a place of a result, or of the arguments, of an earlier tool, and a place of the
+parameters. It is counted over the successes of all sessions: how often the one value that was there
+was the one that was sent. The values themselves stay inside their session; of a result only a
+bounded extract of its plain values is looked at.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.redaction import is_redacted
+from retrieval import WORDS
+from retrieval.knowledge.session.session_calls import ARGUMENT, SessionCall, nouns_of
+from retrieval.knowledge.values.likeness import words_of
+from retrieval.knowledge.values.parameters import leaves_like, place_of
+
+MAX_CALLS = 30
+"""Earlier calls of a session that are looked at."""
+_MAX_PLACES = 40
+_MAX_SOURCES = 6
+_MOST = 40
+"""Counts beyond which both halve, so that what changes is learned again."""
+_KEY = re.compile(r"[.\[\]]+(?=\w)")
+_SAYS_NO_KIND = WORDS["of_ids"] | WORDS["of_names"]
+_SAYS_NOTHING = WORDS["of_envelopes_of_results"]
+
+
+@dataclass(slots=True)
+class LinkCounts:
+    """How often the only value at a source was the one that was sent, and was not.
+
+    `among` and `missed` count the same of sources with several values.
+    """
+
+    right: int = 0
+    wrong: int = 0
+    among: int = 0
+    missed: int = 0
+
+    def learn(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
+        """Count one success, in place."""
+        # Whatever the type: what a text prints as `5` is the number 5.
+        is_there = str(sent) in map(str, values)
+        if len(values) == 1:
+            self.right, self.wrong = self.right + is_there, self.wrong + (not is_there)
+        else:
+            self.among, self.missed = self.among + is_there, self.missed + (not is_there)
+        if self.right + self.wrong + self.among + self.missed > _MOST:
+            self.right, self.wrong = self.right // 2, self.wrong // 2
+            self.among, self.missed = self.among // 2, self.missed // 2
+
+
+@dataclass(slots=True)
+class Links:
+    """Sources of a tool's parameters: by place, then by tool and place of the source."""
+
+    by_place: dict[str, dict[str, LinkCounts]] = field(default_factory=dict)
+
+    def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
+        """Count a success's values against what its session had before, in place."""
+        calls = _latest(earlier)
+        sources = _sources(calls)
+        for path, sent in leaves_like(parameters, ()):
+            if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
+                continue
+            place = place_of(path)
+            known = [each for each in self.by_place.get(place, ()) if each in sources]
+            text = str(sent)
+            found = [source for call in calls for source in call.holders.get(text, ())]
+            for source in dict.fromkeys([*known, *found]):
+                self._link(place, source).learn(sources[source], sent)
+
+    def _link(self, place: str, source: str) -> LinkCounts:
+        if place not in self.by_place and len(self.by_place) >= _MAX_PLACES:
+            return LinkCounts()
+        known = self.by_place.setdefault(place, {})
+        if source not in known and len(known) >= _MAX_SOURCES:
+            least = min(known, key=lambda each: known[each].right + known[each].among)
+            if known[least].right + known[least].among > 1:
+                return LinkCounts()
+            del known[least]
+        return known.setdefault(source, LinkCounts())
+
+    def candidates(
+        self, place: str, earlier: Sequence[SessionCall], *, tool: str = ""
+    ) -> Iterator[tuple[str, list[JsonValue], LinkCounts]]:
+        """The session's values that a place of a `tool` may take, each source's with its link.
+
+        Those whose key is the parameter's name are among them before they were ever seen to be; of
+        a name such as `id` only those of the kind that the tool is about.
+        """
+        known, wanted = self.by_place.get(place, {}), words_of(place)
+        for source, values in _sources(_latest(earlier)).items():
+            other, where = source.split("\x1f", 1)
+            *above, key = _KEY.split(where)
+            is_named = not where.startswith(ARGUMENT) and words_of(key) == wanted
+            if is_named and _SAYS_NO_KIND.issuperset(wanted):
+                is_named = _may_be_of(tool, other, above)
+            if source in known or is_named:
+                link = known.get(source, LinkCounts())
+                sure = replace(link, right=link.right + is_named, among=link.among + is_named)
+                yield f"{other} {where}", values, sure
+
+
+def _may_be_of(tool: str, other: str, above: Sequence[str]) -> bool:
+    """Whether a key below some others, in what another tool gave, is of the kind of a tool."""
+    about = nouns_of(tool)
+    kinds = [nouns_of(f"get_{key}") - _SAYS_NOTHING for key in above]
+    kind = next((words for words in reversed(kinds) if words), nouns_of(other))
+    return not about or not kind.isdisjoint(about)
+
+
+def _latest(earlier: Sequence[SessionCall]) -> Collection[SessionCall]:
+    calls: dict[str, SessionCall] = {}
+    for call in reversed(earlier[-MAX_CALLS:]):
+        calls.setdefault(call.tool_name, call)
+    return calls.values()
+
+
+def _sources(calls: Iterable[SessionCall]) -> dict[str, list[JsonValue]]:
+    sources: dict[str, list[JsonValue]] = {}
+    for call in calls:
+        sources.update(call.sources)
+    return sources

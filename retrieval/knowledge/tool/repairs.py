@@ -1,0 +1,584 @@
+"""What several repaired alike: examples of repairs, and what they have in common.
+
+An example is a failed call with the call of the same agent that then worked, whatever the error
+stated and whatever changed. What of it was the repair is shown by counting: a change that sessions
+have in common is learned, one that differs each time (the next question) is not. A change is held
+in the most general form that explains the examples: `topK` 50, 40 and 23 to 10 is a bound, `users`
+to `app_users` and `orders` to `app_orders` a prefix (programming by example over a small language
+of edits: Gulwani 2011; least general generalisation: Plotkin 1970).
+
+Each example carries its agent and session. A value that one agent brought is its own; from two
+other agents on it is common knowledge of the tool (4-rules.md). Names and structure are anybody's.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.tables import gathered
+from retrieval.knowledge.rewrites import edits as ed
+from retrieval.knowledge.rewrites.edit_effects import applied, changed_names, effect_key
+from retrieval.knowledge.rewrites.edits import edit_key, is_masked, names_of, places_of, touches
+from retrieval.knowledge.rewrites.rewriting import candidates, differences
+from retrieval.knowledge.rows.principals import capped, capped_against, drop_loudest, others
+from retrieval.knowledge.values.parameters import EVERY, Path, first, leaves_like, value_at
+from retrieval.knowledge.values.scalars import same_value, type_of
+from retrieval.knowledge.values.texts import is_number
+
+MAX_EXAMPLES = 24
+MAX_OF_ONE_AGENT = 8
+MAX_SIZE = 1_500
+"""Characters of an example's two calls; larger ones are not kept."""
+NOBODY = "\x00"
+"""Who asks for everyone: no agent's own values are for it."""
+MIN_SESSIONS = 2
+MIN_AGENTS = 2
+_IN_COMMON = 2 / 3
+"""More than this share of the sessions with such a call a change must have repaired."""
+_TOGETHER = 0.6
+"""Share of the examples of one change that have another as well, for both to be one repair."""
+_MOST = 3
+MAX_HEARD = 12
+"""Sessions that are remembered of a call that has to come first."""
+MAX_FIRST_CALLS = 8
+
+
+@dataclass(slots=True)
+class RepairExample:
+    """A failed call and the one that repaired it; `agent` and `session` are short hashes."""
+
+    failed: JsonObject
+    mended: JsonObject
+    edits: list[ed.Edit]
+    agent: str
+    session: str
+    execution_id: str
+    at: datetime
+    followed: bool = False
+    """Whether it followed a suggestion: then it states what such a call may also have meant, and
+    speaks for no change, since that it ran is weak evidence of right."""
+
+
+def add_example(examples: list[RepairExample], new: RepairExample) -> None:
+    """Add an example in place; one of each session, the latest few of each agent and in all.
+
+    Of several principals the one with the most makes room; what followed a suggestion makes room
+    for what an agent did by itself.
+    """
+    if len(canonical_json(new.failed)) + len(canonical_json(new.mended)) > MAX_SIZE:
+        return
+    if new.followed and any(each.session == new.session and not each.followed for each in examples):
+        return
+    kept = [*(each for each in examples if each.session != new.session), new]
+    kept.sort(key=lambda each: not each.followed)
+    own = [each for each in kept if each.agent == new.agent]
+    dropped = {each.session for each in own[: max(0, len(own) - MAX_OF_ONE_AGENT)]}
+    examples[:] = [each for each in kept if each.session not in dropped]
+    drop_loudest(examples, MAX_EXAMPLES, lambda each: each.agent)
+
+
+@dataclass(slots=True)
+class FirstCall:
+    """A tool that was called between a failure and the same call's success.
+
+    `parameters` says which of its parameters had the value of which of the failed call's, in every
+    session; `is_whole` that these were all that it was given.
+    """
+
+    tool_name: str
+    sessions: list[str] = field(default_factory=list)
+    parameters: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = True
+    execution_ids: list[str] = field(default_factory=list)
+
+    def learn(
+        self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str
+    ) -> None:
+        """Add one session, in place."""
+        same = {
+            name: next((other for other, mine in failed.items() if same_json(mine, value)), None)
+            for name, value in parameters.items()
+        }
+        found = {name: other for name, other in same.items() if other is not None}
+        if not self.sessions:
+            self.parameters = found
+        both = self.parameters.items() & found.items()
+        self.parameters = {name: other for name, other in found.items() if (name, other) in both}
+        self.is_whole = self.is_whole and len(self.parameters) == len(parameters)
+        self.sessions = [*(each for each in self.sessions if each != session), session][-MAX_HEARD:]
+        self.execution_ids = [*self.execution_ids, execution_id][-_MOST:]
+
+
+@dataclass(frozen=True, slots=True)
+class CommonChange:
+    """An edit that examples have in common, by their places in the list of examples.
+
+    `mended` are those that it explains, `otherwise` those that it could have been made to and that
+    were repaired differently. `is_general` states that it was never made to a call quite like this.
+    """
+
+    edit: ed.Edit
+    mended: frozenset[int]
+    otherwise: frozenset[int] = field(default_factory=frozenset)
+    is_general: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRepair:
+    """What repaired calls like this one: edits, and how many sessions and agents made them."""
+
+    edits: tuple[ed.Edit, ...]
+    sessions: int
+    otherwise: int
+    is_general: bool
+    mended: tuple[RepairExample, ...]
+
+    @property
+    def alone(self) -> int:
+        """Return how many of the calls that it repaired had nothing else changed."""
+        names = {name for edit in self.edits for name in names_of(edit)}
+        return sum(
+            all(name in names for edit in each.edits for name in names_of(edit))
+            for each in self.mended
+        )
+
+    @property
+    def share(self) -> str:
+        """Of the sessions that met such a call, those that repaired it so: `10 of 10`."""
+        return f"{self.sessions} of {self.sessions + self.otherwise}"
+
+    @property
+    def execution_ids(self) -> tuple[str, ...]:
+        """Latest calls that it repaired."""
+        return tuple(each.execution_id for each in self.mended[-_MOST:])
+
+
+def learned_repairs(
+    examples: Sequence[RepairExample],
+    changes: Sequence[CommonChange],
+    parameters: JsonObject,
+    agent: str,
+    *,
+    is_common: Callable[[ed.Edit], bool] = lambda _: False,
+) -> list[LearnedRepair]:
+    """Return what examples with common `changes` show an `agent` (its hash), most sessions first.
+
+    A repair is the changes that examples made together, the most general of each place. It is shown
+    only if it accounts for all that is new or gone in most of them: half of a move is a loss. What
+    brings in a value was made in two sessions, or `is_common`; of names and forms one is enough.
+    """
+    own = [each for each in changes if _is_open(each, examples, parameters, agent, is_common)]
+    told = sorted(
+        _by_effect(own, parameters),
+        key=lambda each: (len(each.otherwise) - len(_own_examples(each, own)), _rank(each)),
+    )
+    found: list[LearnedRepair] = []
+    for change in told[:_MOST]:
+        if any(_says_less(change, each, examples) for each in found):
+            continue
+        repair = _together(change, told, changes, examples, parameters)
+        if repair is None or not _is_usual(repair, is_common):
+            continue
+        if repair.edits not in [each.edits for each in found]:
+            found.append(repair)
+    return found
+
+
+def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> frozenset[int]:
+    """Return the examples that speak for a change: what was moved elsewhere is not left out."""
+    if not isinstance(change.edit, ed.Remove):
+        return change.mended
+    [place] = places_of(change.edit)
+    moved = (each.mended for each in changes if place in ed.reads(each.edit) and each != change)
+    return change.mended.difference(*moved)
+
+
+def _says_less(
+    change: CommonChange, repair: LearnedRepair, examples: Sequence[RepairExample]
+) -> bool:
+    """Whether a change is a less general explanation of what a repair states of the same calls."""
+    mended = {each.execution_id for each in repair.mended}
+    is_same = all(examples[at].execution_id in mended for at in change.mended)
+    return is_same and any(touches(change.edit, edit) for edit in repair.edits)
+
+
+def _together(
+    start: CommonChange,
+    beside: Sequence[CommonChange],
+    changes: Sequence[CommonChange],
+    examples: Sequence[RepairExample],
+    parameters: JsonObject,
+) -> LearnedRepair | None:
+    """Return the repair around one change; None where something of it is not accounted for."""
+    together, mended = [start], start.mended
+    for other in beside:
+        # Of the examples that it could have been made to: some may lack what it is about.
+        could = start.mended & (other.mended | other.otherwise)
+        # A value that some put instead of another may be their next intent.
+        least = 1.0 if isinstance(other.edit, ed.Replace | ed.Put) else _TOGETHER
+        often = len(start.mended & other.mended) >= max(1, least * len(could))
+        if often and not any(touches(other.edit, each.edit) for each in together):
+            together.append(other)
+            mended -= other.otherwise
+    # Changes of what others of the same repair put there: a new name's value in another type.
+    edits = [each.edit for each in together]
+    for each in changes:
+        if (
+            mended <= each.mended
+            and applied(parameters, [each.edit]) is None
+            and applied(parameters, [*edits, each.edit]) is not None
+        ):
+            together.append(each)
+            edits.append(each.edit)
+    if _is_half(edits, [examples[at] for at in sorted(mended)], parameters):
+        return None
+    edits.sort(key=lambda edit: not isinstance(edit, ed.Remove))
+    otherwise = {at for each in together for at in each.otherwise} - mended
+    for_it, against = ({examples[at].session for at in some} for some in (mended, otherwise))
+    return LearnedRepair(
+        tuple(edits),
+        sessions=capped(for_it, against),
+        otherwise=capped_against(against, for_it),
+        is_general=any(each.is_general for each in together),
+        mended=tuple(examples[at] for at in sorted(mended)),
+    )
+
+
+def _is_usual(repair: LearnedRepair, is_common: Callable[[ed.Edit], bool]) -> bool:
+    """Return whether enough sessions made a repair, of those with such a call."""
+    carries = any(
+        brings_key(edit) or (carries_value(edit) and not is_common(edit)) for edit in repair.edits
+    )
+    most = _IN_COMMON * (repair.sessions + repair.otherwise)
+    return repair.sessions >= (MIN_SESSIONS if carries else 1) and repair.sessions > most
+
+
+def _is_half(
+    edits: Sequence[ed.Edit], examples: Sequence[RepairExample], parameters: JsonObject
+) -> bool:
+    """Return whether most of the examples put in or took out something that the edits do not."""
+    places = [place for edit in edits for place in (*places_of(edit), *ed.reads(edit))]
+    only_loses = all(isinstance(edit, ed.Remove) for edit in edits)
+    left: Counter[Path] = Counter()
+    for each in examples:
+        new, gone, _ = differences(each.failed, each.mended)
+        there = {path for path in gone if not _is_absent(parameters, path)}
+        unmet = [path for path in new | there if not any(_meet(path, at) for at in places)]
+        # Where it went to another place each time, it is no loss either.
+        left.update(unmet[:1] and [()] if only_loses else unmet)
+    return any(count >= max(1, _TOGETHER * len(examples)) for count in left.values())
+
+
+def _is_absent(parameters: JsonObject, path: Path) -> bool:
+    return EVERY not in path and _at(parameters, path) == _MISSING
+
+
+def _meet(one: Path, other: Path) -> bool:
+    return all(a == b or EVERY in (a, b) for a, b in zip(one, other, strict=False))
+
+
+def _rank(change: CommonChange) -> int:
+    """Return the order of explanations of the same examples: what is more general first."""
+    match change.edit:
+        case ed.FromError() | ed.Clamp(minimum=None, maximum=None):
+            return 0
+        case ed.Rename() | ed.Take(through=()):
+            return 1
+        case ed.Replace():
+            return 6
+        case ed.Put() | ed.Add():
+            return 5
+        case ed.Cut() | ed.Take(through=(ed.Cut(), *_)) | ed.Rewrite():
+            return 4
+        case _:
+            return 2 if not change.is_general else 3
+
+
+def told_by(examples: Sequence[RepairExample], parameters: JsonObject) -> list[list[ed.Edit]]:
+    """Return the repairs of examples as edits, whatever values they bring in."""
+    found = learned_repairs(
+        examples, common_changes(examples), parameters, examples[-1].agent, is_common=lambda _: True
+    )
+    return [list(each.edits) for each in found]
+
+
+def common_repairs(
+    examples: Sequence[RepairExample], changes: Sequence[CommonChange], *, own: bool = False
+) -> list[LearnedRepair]:
+    """Return what the latest examples have in common and everyone may hear, most sessions first.
+
+    With `own` also what the agents themselves may hear, for the operator.
+    """
+    found: dict[str, LearnedRepair] = {}
+    for each in [each for each in examples if not each.followed][-_MOST:]:
+        for repair in learned_repairs(
+            examples, changes, each.failed, each.agent if own else NOBODY
+        ):
+            found.setdefault(edit_key(repair.edits), repair)
+    return sorted(found.values(), key=lambda each: -each.sessions)
+
+
+def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
+    """Return what failed and what worked in the latest example, as everyone may see it.
+
+    Of the parameters that were changed; values that the repair does not itself name as its type.
+    """
+    latest = repair.mended[-1]
+    known = [edit.value for edit in repair.edits if isinstance(edit, ed.Add | ed.Replace | ed.Put)]
+    known += [edit.before for edit in repair.edits if isinstance(edit, ed.Replace)]
+    names = {name for edit in repair.edits for name in names_of(edit)}
+    failed, mended = (
+        {name: _opened(value, known) for name, value in call.items() if name in names}
+        for call in (latest.failed, latest.mended)
+    )
+    return failed, mended
+
+
+def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
+    if any(same_json(value, each) for each in known):
+        return value
+    if isinstance(value, dict):
+        return {name: _opened(each, known) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_opened(each, known) for each in value]
+    return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
+
+
+def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonObject) -> bool:
+    """Whether the values that an edit reads have the form of those that it was learned from."""
+    if isinstance(edit, ed.Put):
+        befores = {canonical_json(value_at(e.failed, first(edit.path))) for e in examples}
+        now = canonical_json(value_at(parameters, first(edit.path)))
+        return len(befores) > 1 or now in befores
+    forms = edit.through if isinstance(edit, ed.Take) else (edit,)
+    [path] = ed.reads(edit) if not isinstance(edit, ed.Fill | ed.Add) else [()]
+    if any(isinstance(form, _OF_EXAMPLES) for form in forms):
+        pairs = {
+            canonical_json([value_at(e.failed, old), value_at(e.mended, new)])
+            for e in examples
+            for old, new in zip(
+                _of_each(path, e.failed), _of_each(edit.path, e.mended), strict=False
+            )
+        }
+        if len(pairs) < MIN_SESSIONS:
+            return False  # one value's other form is a value
+    if not any(isinstance(form, ed.Respell | ed.Rewrite | ed.Pad) for form in forms):
+        return True
+    whole, ends = _signs(parameters, path)
+    known = [_signs(each.failed, path) for each in examples]
+    return whole <= {s for each, _ in known for s in each} and ends <= {
+        s for _, each in known for s in each
+    }
+
+
+_OF_EXAMPLES = (ed.Rewrite, ed.Scale, ed.Cut, ed.Pad)
+"""Forms whose own values are read off the examples: one example shows no more than one value."""
+
+
+def _signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the kinds of characters of the values at a path, and those that they begin with."""
+    values = [str(value) for _, value in leaves_like(parameters, path)] if path else []
+    whole = {_sign(sign) for value in values for sign in value[:_MOST_SIGNS]}
+    return frozenset(whole), frozenset(_sign(value[0]) for value in values if value)
+
+
+def _sign(sign: str) -> str:
+    if sign.isdigit():
+        return "9"
+    return ("A" if sign.isupper() else "a") if sign.isalpha() else sign
+
+
+_MOST_SIGNS = 200
+
+
+def _is_open(
+    change: CommonChange,
+    examples: Sequence[RepairExample],
+    parameters: JsonObject,
+    agent: str,
+    is_common: Callable[[ed.Edit], bool],
+) -> bool:
+    """Return whether a change may be offered to an agent.
+
+    Its values are its own, or common knowledge.
+    """
+    if not _is_like(change.edit, [examples[at] for at in change.mended], parameters):
+        return False
+    agents = {examples[at].agent for at in change.mended}
+    if not carries_value(change.edit) or agent in agents or is_common(change.edit):
+        return True
+    return others(agents, agent) >= MIN_AGENTS
+
+
+def brings_key(edit: ed.Edit) -> bool:
+    """Return whether an edit brings in a key inside a value, maybe a caller's own, as an id."""
+    forms = edit.through if isinstance(edit, ed.Take) else (edit,)
+    if any(isinstance(form, ed.Unkeyed | ed.Unnamed) for form in forms):
+        return True
+    is_new = isinstance(edit, ed.Rename | ed.Add | ed.Take | ed.Put | ed.Fill | ed.Nest)
+    return is_new and any(isinstance(step, str) and step != EVERY for step in edit.inside)
+
+
+def carries_value(edit: ed.Edit) -> bool:
+    """Return whether an edit brings in what someone sent, and not only another form or name."""
+    match edit:
+        case ed.Add() | ed.Replace() | ed.Put():
+            return True
+        case ed.Rewrite():
+            return any(map(str.isalnum, edit.new))
+        case ed.Fill():
+            texts = [part for part in edit.parts if isinstance(part, str)]
+            return any(map(str.isalnum, "".join(texts)))
+        case ed.Take():
+            return any(map(carries_value, edit.through))
+        case ed.Clamp():
+            return (edit.minimum, edit.maximum) != (None, None)
+        case _:
+            return False
+
+
+def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[CommonChange]:
+    """Return those that apply to a call, each effect once with all that speaks for it.
+
+    Most first.
+    """
+    effects: dict[str, CommonChange] = {}
+    for change in changes:
+        made = applied(parameters, [change.edit])
+        if made is None:
+            continue
+        key = effect_key(made, changed_names(parameters, made))
+        known = effects.get(key, change)
+        mended = known.mended | change.mended
+        effects[key] = CommonChange(
+            max(known, change, key=lambda each: len(each.mended)).edit,
+            mended,
+            (known.otherwise | change.otherwise) - mended,
+            known.is_general and change.is_general,
+        )
+    return sorted(
+        effects.values(), key=lambda each: (len(each.otherwise) - len(each.mended), each.is_general)
+    )
+
+
+_MOST_OF_PLACE = 12
+"""Explanations of one place that are tried on all examples, those of most examples first."""
+
+
+def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
+    """Return every explanation of what examples changed, with the examples that speak for it."""
+    own = [(at, each) for at, each in enumerate(examples) if not each.followed]
+    made_by: dict[str, set[int]] = {}
+    edits: dict[str, ed.Edit] = {}
+    for at, each in own:
+        of_sources = [edit for edit in each.edits if isinstance(edit, _OF_SOURCES)]
+        for edit in (*of_sources, *candidates(each.failed, each.mended)):
+            key = edit_key([edit])
+            edits.setdefault(key, edit)
+            made_by.setdefault(key, set()).add(at)
+    general = {edit_key([edit]): edit for edit in _bounds([each for _, each in own])}
+    edits |= general
+    by_place = gathered((edits[key].path, key) for key in edits)
+    found = []
+    for keys in by_place.values():
+        tried = sorted(keys, key=lambda key: (key not in general, -len(made_by.get(key, ()))))
+        for key in tried[:_MOST_OF_PLACE]:
+            edit, known = edits[key], made_by.get(key, set())
+            # One that is made to each element is verified for all of them.
+            known = set() if EVERY in edit.path else known
+            mended, otherwise = set(known), set[int]()
+            for at, each in enumerate(examples):
+                explains = None if at in known else _explains(edit, each)
+                if explains is False:
+                    otherwise.add(at)
+                elif explains and not each.followed:
+                    mended.add(at)
+            if mended and not is_masked(edit):
+                found.append(
+                    CommonChange(edit, frozenset(mended), frozenset(otherwise), key in general)
+                )
+    return _as_tables(found)
+
+
+def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
+    """Give each value that was always replaced by the same one what speaks for all of its place.
+
+    `true` to `Y` and `false` to `N` are one table: each is as well shown as both.
+    """
+    replaced = gathered(
+        (each.edit.path, each) for each in changes if isinstance(each.edit, ed.Replace)
+    )
+    shown = {
+        path: frozenset(at for each in pairs for at in each.mended)
+        for path, pairs in replaced.items()
+        if len(pairs) > 1 and len({canonical_json(_value(each.edit)) for each in pairs}) > 1
+    }
+    return [
+        replace(each, mended=shown[each.edit.path] - each.otherwise)
+        if isinstance(each.edit, ed.Replace) and not each.otherwise and each.edit.path in shown
+        else each
+        for each in changes
+    ]
+
+
+def _value(edit: ed.Edit) -> JsonValue:
+    return edit.value if isinstance(edit, ed.Replace) else None
+
+
+_OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)
+"""Edits that were explained by error or task when they were seen."""
+
+
+def _bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
+    """Bounds that the numbers at one place were moved to."""
+    numbers = gathered(
+        (edit.path, (float(edit.before), float(edit.value)))
+        for each in examples
+        for edit in candidates(each.failed, each.mended)
+        if isinstance(edit, ed.Replace) and is_number(edit.before) and is_number(edit.value)
+    )
+    for path, pairs in numbers.items():
+        befores, afters = [before for before, _ in pairs], {after for _, after in pairs}
+        if len(afters) > 1:
+            continue
+        [bound] = afters
+        if min(befores) > bound:
+            yield ed.Clamp(name="", maximum=bound).at(path)
+        elif max(befores) < bound:
+            yield ed.Clamp(name="", minimum=bound).at(path)
+
+
+def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
+    """Return whether an edit gives what repaired an example, at its places.
+
+    None: it does not apply.
+    """
+    made = applied(example.failed, [edit])
+    if made is None:
+        return None
+    places = [each for path in places_of(edit) for each in _of_each(path, example.mended, made)]
+    return all(same_value(_at(made, path), _at(example.mended, path)) for path in places)
+
+
+def _of_each(path: Path, *calls: JsonObject) -> Iterator[Path]:
+    """Yield the places that a path stands for in either of the calls."""
+    if EVERY not in path:
+        yield path
+        return
+    at = path.index(EVERY)
+    lists = [each for call in calls if isinstance(each := value_at(call, path[:at]), list)]
+    for index in range(max(map(len, lists), default=0)):
+        yield from _of_each((*path[:at], index, *path[at + 1 :]), *calls)
+
+
+_MISSING = "\x00missing"
+
+
+def _at(value: JsonObject, path: Path) -> JsonValue:
+    around = value_at(value, path[:-1])
+    if isinstance(around, dict) and str(path[-1]) not in around:
+        return _MISSING
+    return value_at(value, path)

@@ -1,0 +1,446 @@
+"""Likeness: near values, synonyms, and names that mean the same."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+from unicodedata import combining, normalize
+
+from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
+
+from aftercall.change_classes import are_opposites
+from retrieval import WORDS, read_table
+
+_SEPARATORS = re.compile(r"[\s_-]+")
+DENYING = frozenset(("not", "no", "non", "un", "without", "except", "never", "or", "and"))
+
+
+def _groups(groups: list[str]) -> dict[str, frozenset[int]]:
+    found: dict[str, frozenset[int]] = {}
+    for number, group in enumerate(groups):
+        for word in group.split():
+            flat = _SEPARATORS.sub("", word.lower())
+            found[flat] = found.get(flat, frozenset()) | {number}
+    return found
+
+
+_NO_GROUPS: frozenset[int] = frozenset()
+
+
+def _share(groups: dict[str, frozenset[int]], one: str, other: str) -> bool:
+    mine, its = (groups.get(word, groups.get(word.removesuffix("s"), _NO_GROUPS))
+                 for word in (one, other))  # fmt: skip
+    return not mine.isdisjoint(its)
+
+
+_SYNONYMS = read_table("knowledge/values/synonyms.toml")
+_SAME_VALUES, _LIKE_VALUES = map(
+    _groups, (_SYNONYMS["values"]["same"], _SYNONYMS["values"]["like"])
+)
+_SAME_WORDS, _SAME_NAMES = map(_groups, (_SYNONYMS["names"]["words"], _SYNONYMS["names"]["whole"]))
+
+
+def refers(text: str, name: str) -> bool:
+    """Whether a text says which one is meant by words alone, such as `my_order_id` or `latest`."""
+    words = set(words_of(text))
+    return bool(words) and words <= WORDS["references"] | set(words_of(name))
+
+
+_SEVERAL = re.compile(r"[,;|\n]|\s(?:and|or|und|y|et)\s|&")
+
+
+def may_be_several(text: str) -> bool:
+    """Return whether a text may stand for more than one thing, though it cannot be shown which."""
+    return _SEVERAL.search(text) is not None
+
+
+_MAX_TEXT = 200
+_MAX_KNOWN = 2_000
+_DIGITS = re.compile(r"\d+")
+
+
+Nearness = Literal["same", "last", "slip", "slips", "start", "cut"]
+"""How a text is near a value: equal up to case and separators; the last part of a path-like value,
+or its name without the ending; one letter wrong, or two; the start of the other; with more behind
+it."""
+
+
+def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
+    """Return the known value that `text` most likely means, and how it is near; None when unclear.
+
+    A tie between two different values is unclear, and so are one slip and the last part of another.
+    Values that differ in a digit name different things (`acct-12`, `acct-13`), however alike they
+    look. Only the first 2,000 known values count, and no text longer than 200 characters.
+    """
+    flat = _flat(text)
+    if not flat or len(text) > _MAX_TEXT:
+        return None
+    near = [
+        (how, value)
+        for value in known[:_MAX_KNOWN]
+        if len(value) <= _MAX_TEXT and (how := _nearness(flat, value)) is not None
+    ]
+    ranked = sorted(near, key=lambda each: (_RANKS[each[0]], each[1]))
+    if not ranked:
+        return None
+    how, value = ranked[0]
+    if how == "cut" and may_be_several(text) and not may_be_several(value):
+        return None  # the first of several is not what they mean
+    begun = [other for other in known[:_MAX_KNOWN] if _flat(other).startswith(flat)]
+    if begun and value not in begun and flat.startswith(_flat(value)):
+        return None  # a letter too many, or the start of another one
+    if len(ranked) > 1 and _RANKS[ranked[1][0]] == _RANKS[how] and ranked[1][1] != value:
+        return None
+    return None if are_opposites(text, value) else (value, how)
+
+
+def likest(text: str, listed: Sequence[str]) -> str | None:
+    """The one of all possible values that a badly misspelt text is far more like than any other."""
+    flat = _flat(text)
+    ranked = sorted(
+        (DamerauLevenshtein.normalized_distance(flat, _flat(value)), value)
+        for value in listed[:_MAX_KNOWN]
+    )
+    if len(flat) < _MISSPELT or len(ranked) < 2 or ranked[0][0] > _HALF:
+        return None
+    is_clear = ranked[1][0] - ranked[0][0] >= _MARGIN and not differ_in_digits(flat, ranked[0][1])
+    return None if not is_clear or are_opposites(text, ranked[0][1]) else ranked[0][1]
+
+
+_MISSPELT, _HALF, _MARGIN = 4, 0.45, 0.3
+"""Letters of such a text, the share of them that may be wrong, and how much more in all others."""
+_RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "start": 3, "cut": 4}
+
+
+def _means(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
+    """Return whether a text and a value are in one group, as a whole or word by word."""
+    if _share(groups, _flat(text), _flat(value)):
+        return True
+    one, two = words_of(text[:_MAX_NAME]), words_of(value[:_MAX_NAME])
+    several = len(one) == len(two) > 1
+    return several and all(a == b or _share(groups, a, b) for a, b in zip(one, two, strict=True))
+
+
+def with_synonyms(unit: str) -> frozenset[str]:
+    """Return a unit in its singular and plural, and the words that mean the same."""
+    of_unit = _SAME_VALUES.get(unit, _NO_GROUPS)
+    same = (word for word, groups in _SAME_VALUES.items() if not groups.isdisjoint(of_unit))
+    return frozenset({unit, unit.removesuffix("s"), *same})
+
+
+def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
+    """The only known value that is a synonym of `text`, and whether it means just the same."""
+    for groups, exact in ((_SAME_VALUES, True), (_LIKE_VALUES, False)):
+        found = {each for each in known[:_MAX_KNOWN] if _means(groups, text, each)}
+        if found:
+            return (found.pop(), exact) if len(found) == 1 else None
+    return None
+
+
+def abbreviated(text: str, known: Sequence[str]) -> str | None:
+    """Return the only known code whose letters a word has in their order: `GK` of `goalkeeper`."""
+    word = text.lower() if text.isalpha() and _SHORT_CODE < len(text) <= _MAX_NAME else ""
+    found = [each for each in known[:_MAX_KNOWN] if _stands_in(each.lower(), word)]
+    coded = all(each.isupper() and len(each) <= _SHORT_CODE for each in known[:_MAX_KNOWN])
+    return found[0] if len(found) == 1 and coded and known else None
+
+
+_SHORT_CODE = 3
+
+
+def _stands_in(code: str, word: str) -> bool:
+    letters = iter(word[1:])
+    return code[:1] == word[:1] and all(letter in letters for letter in code[1:])
+
+
+def named_in(text: str, known: Sequence[str]) -> str | None:
+    """Return the only known value whose words a short text holds beside others.
+
+    `open` of `State.OPEN`.
+    """
+    words, flat = words_of(text[:_MAX_NAME]), _flat(text)
+    if not DENYING.isdisjoint(words) or len(text.split()) > _MAX_LABEL:
+        return None
+    if any(_flat(value).startswith(flat) for value in known[:_MAX_KNOWN]):
+        return None  # it is the start of another one
+    found = {
+        value: places
+        for value in known[:_MAX_KNOWN]
+        if (parts := words_of(value[:_MAX_NAME])) and len(parts) < len(words)
+        and (places := [at for at in range(len(words)) if words[at : at + len(parts)] == parts])
+    }  # fmt: skip
+    longest = max(found, key=lambda value: len(words_of(value)), default=None)
+    inside = set(words_of(longest or ""))
+    alone = all(set(words_of(value)) <= inside for value in found)
+    return longest if longest and alone and len(found[longest]) == 1 else None
+
+
+def differ_in_digits(left: str, right: str) -> bool:
+    """Return whether two texts hold different numbers, and so name different things."""
+    return _DIGITS.findall(left) != _DIGITS.findall(right)
+
+
+def _flat(text: str) -> str:
+    return _SEPARATORS.sub("", text.strip().lower()) if len(text) <= _MAX_TEXT else ""
+
+
+def _nearness(flat: str, value: str) -> Nearness | None:
+    other = _flat(value)
+    if not other or flat == other:
+        return "same" if other else None
+    ends = (re.split(r"[/.:]", value)[-1], value.rpartition(".")[0])
+    if flat in map(_flat, ends) or flat.strip("./\\") == other:
+        return "last"
+    if differ_in_digits(flat, other):
+        return None
+    allowed = 0 if len(flat) < 4 else 1 if len(flat) < 8 else 2
+    distance = DamerauLevenshtein.distance(flat, other, score_cutoff=allowed)
+    is_other_word = abs(len(flat) - len(other)) > 1 and (
+        flat.endswith(other) or other.endswith(flat)
+    )  # weekly and biweekly, active and reactive: no slip adds a syllable in front
+    if distance <= allowed and not is_other_word:
+        return "slip" if distance == 1 else "slips"
+    if len(flat) >= 3 and other.startswith(flat):
+        return "start"
+    return "cut" if len(flat) >= 3 and flat.startswith(other) else None
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """Return the words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
+    return _words(name) if len(name) <= _MAX_NAME else _words.__wrapped__(name)
+
+
+@lru_cache(8_192)
+def _words(name: str) -> tuple[str, ...]:
+    if not name.isascii():  # `dirección` is `direccion`
+        name = "".join(c for c in normalize("NFKD", name.replace("ß", "ss")) if not combining(c))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    return tuple(re.findall(r"[a-z0-9]+", spaced.lower()))
+
+
+_MAX_NAME = 80
+_MAX_LABEL = 4
+_JOINING = frozenset(("of", "for", "the"))
+"""Words that turn a name round: `owner_of_item` is the `item_owner`."""
+_SYNONYM = 0.85
+# An id and what it is the id of share a name, and only the value shows which of them is there.
+_IDS = frozenset(("id", "ids", "uuid", "key"))
+_NUMBERS = _IDS | {"number", "no", "ref", "reference", "code"}
+_ID_OR_THING = 0.6
+_COULD_BE_MEANT = 0.5
+_SAME_START = 0.8
+"""Likeness below which no name is taken for the other."""
+_ALIKE = 0.65
+"""Likeness below which two words are other words."""
+_UNLIKE = frozenset(map(frozenset, read_table("knowledge/values/words.toml")["groups"]["unlike"]))
+
+
+def relates_otherwise(name: str, other: str) -> bool:
+    """Return whether a name states another relation than to be equal.
+
+    `price_lt` and `except_id`.
+    """
+    words = words_of(name[:_MAX_NAME])
+    return len(words) > 1 and not WORDS["compares"].isdisjoint(
+        {*words} - {*words_of(other[:_MAX_NAME])}
+    )
+
+
+def negates(name: str, other: str) -> bool:
+    """Return whether one flag says no to what the other says yes to.
+
+    `exclude_views`, `include_views`.
+    """
+    one, two = (set(words_of(each[:_MAX_NAME])) for each in (name, other))
+    signs = WORDS["negating"] | WORDS["affirming"]
+    said = one - signs
+    denied = [not each.isdisjoint(WORDS["negating"]) for each in (one, two)]
+    return said == two - signs and bool(said) and denied[0] != denied[1]
+
+
+def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    only_a, only_b = set(a) - set(b), set(b) - set(a)
+    if len(only_a) == 1 and len(only_b) == 1 and frozenset(only_a | only_b) in _UNLIKE:
+        return True
+    if not _IDS.isdisjoint({*a} & {*b}) and only_a and only_b:
+        # The id of another thing, unless the two things are one.
+        return not any(_word_similarity(x, y) > 0 for x in only_a for y in only_b)
+    aspects_a, aspects_b = only_a & WORDS["aspects"], only_b & WORDS["aspects"]
+    if aspects_a and aspects_b:
+        # `tz_source` against `target_tz`; an abbreviation (`min`, `minimum`) is the same aspect.
+        return not any(_word_similarity(x, y) >= 0.8 for x in aspects_a for y in aspects_b)
+    if not (aspects_a or aspects_b):
+        return False
+    # One name has the aspect alone: another thing when the other name is all the rest of it.
+    aspects, rest = (aspects_a, only_b) if aspects_a else (aspects_b, only_a)
+    return not rest and not aspects <= WORDS["harmless"]
+
+
+def name_similarity(left: str, right: str) -> float:
+    """Return how likely two parameter names mean the same, 0 to 1.
+
+    1 is equal up to case and separators.
+
+    Equal words count most, then listed synonyms and translations (`synonyms.toml`), abbreviations
+    (`tz` of `timezone`), then spelling (Jaro-Winkler). A word that makes another thing of it
+    (`page` and `page_size`) or its opposite (`min_price` and `max_price`) makes it 0, however alike
+    the rest is.
+    """
+    return _name_similarity(left[:_MAX_NAME], right[:_MAX_NAME])
+
+
+@lru_cache(8_192)
+def _name_similarity(left: str, right: str) -> float:
+    a, b = words_of(left), words_of(right)
+    if not a or not b:
+        return 0.0
+    if "".join(a) == "".join(b):
+        return 1.0
+    if set() != {*a} - _JOINING == {*b} - _JOINING:
+        return 0.95
+    if _share(_SAME_NAMES, "".join(a), "".join(b)):
+        return _SYNONYM
+    if _mean_different_things(a, b) or relates_otherwise(left, right):
+        return 0.0
+    if len(a) == 1 and len(b) > 1 and a[0] == "".join(word[0] for word in b):
+        return _SYNONYM
+    shared = _matched(a, b)
+    spelling = JaroWinkler.similarity("".join(a), "".join(b))
+    mine, its = "".join(w for w in a if w not in b), "".join(w for w in b if w not in a)
+    is_id = not _NUMBERS.isdisjoint((mine, its))
+    if mine and its and not is_id and JaroWinkler.similarity(mine, its) < _ALIKE:
+        spelling *= _SAME_START  # `donor_name` and `donor_email` are alike in what they share
+    if not shared and a[0][0] != b[0][0]:
+        spelling *= _SAME_START  # a slip is seldom in the first letter: `reason` is no `season`
+    containment = shared / min(len(a), len(b))
+    coverage = shared / max(len(a), len(b))
+    by_words = 0.55 * containment + 0.4 * coverage
+    likeness = max(by_words, spelling if spelling >= 0.85 else 0.6 * spelling)
+    if likeness >= _COULD_BE_MEANT and are_opposites(left, right):
+        return 0.0
+    return min(likeness, _ID_OR_THING) if {*a} ^ {*b} <= _IDS else likeness
+
+
+def _matched(a: tuple[str, ...], b: tuple[str, ...]) -> float:
+    short, long = (a, b) if len(a) <= len(b) else (b, a)
+    rest, total = list(long), 0.0
+    for word in short:
+        best = max(rest, key=lambda other: _word_similarity(word, other), default=None)
+        if best is not None and (score := _word_similarity(word, best)) > 0:
+            total += score
+            rest.remove(best)
+    return total
+
+
+def _word_similarity(a: str, b: str) -> float:
+    if a == b:
+        return 1.0
+    if _share(_SAME_WORDS, a, b):
+        return 0.9
+    short, long = sorted((a, b), key=len)
+    if long.rstrip("s") == short.rstrip("s"):
+        return 0.98
+    if long.startswith(short):
+        return 0.9 if len(short) >= 2 else 0.6
+    letters = iter(long)  # `tz` of `timezone`; `id` is a word of its own, and none of `insured`
+    if (
+        len(short) >= 2
+        and short not in _IDS
+        and short[0] == long[0]
+        and all(char in letters for char in short)
+    ):
+        return 0.8
+    is_slip = len(short) >= 4 and a[0] == b[0] and DamerauLevenshtein.distance(a, b) == 1
+    return 0.75 if is_slip else 0.0
+
+
+def is_portion(name: str) -> bool:
+    """Return whether a parameter states how much is wanted at a time, such as `limit` or `topK`."""
+    return not WORDS["portions"].isdisjoint(words_of(name))
+
+
+_SOMEWHAT, _CLEARLY = 0.45, 0.2
+"""Likeness of the likest name, and what it is ahead of the next one."""
+_MAX_NAMES = 100
+
+
+def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Return names that are more alike to one another than either is to any third.
+
+    Of a few of each.
+    """
+    found: dict[str, str] = {}
+    if max(len(names), len(others)) > _MAX_NAMES:
+        return found
+    for name in names:
+        likest = _likest(name, others)
+        if likest is not None and _likest(likest, names) == name:
+            found[name] = likest
+    return found
+
+
+def _likest(name: str, others: Sequence[str]) -> str | None:
+    ranked = sorted(((name_similarity(name, other), other) for other in others), reverse=True)
+    if not ranked or ranked[0][0] < _SOMEWHAT:
+        return None
+    second = ranked[1][0] if len(ranked) > 1 else 0.0
+    return ranked[0][1] if ranked[0][0] - second >= _CLEARLY else None
+
+
+_SHOWN_BY_NAME = 0.7
+"""Likeness of two names from which on the one shows the other: its spelling, a word of it, or one
+of the listed abbreviations and synonyms."""
+_OF_IDS = frozenset(("id", "ids", "uuid", "key", "keys", "number", "ref"))
+_ABBREVIATED = 0.65
+"""Share of a word's letters up to which some of them, in order, are short for it."""
+_OTHER_WORD = 0.5
+_CONTENTS = frozenset(("string", "str", "text", "value", "content"))
+"""Words for what a text parameter holds."""
+_WHICH = WORDS["aspects"] - WORDS["harmless"] - _CONTENTS | frozenset(
+    ("base", "head", "default", "current", "previous", "next", "backup", "alternate", "primary",
+     "secondary", "fallback", "original", "other", "parent", "home", "work")
+)  # fmt: skip
+"""Words that say which of several things: `base_branch` is not the branch that is meant."""
+_OF_ITSELF = frozenset(
+    (*WORDS["harmless"], "value", "string", "address", "path", "list", "data", "field", "param",
+     "parameter", "input", "content", "contents", "uri", "url", "body", "query", "term", "file")
+)  # fmt: skip
+"""Last words that add nothing: `recipient_address` is the recipient, `recipient_bank` a bank."""
+
+
+def names_the_same(source: str, target: str) -> bool:
+    """Return whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
+    a, b = words_of(source), words_of(target)
+    if "".join(a) == "".join(b):
+        return True
+    if are_opposites(source, target) or name_similarity(source, target) < _SHOWN_BY_NAME:
+        return False
+    is_id = not _OF_IDS.isdisjoint(a)
+    if {*a} - _CONTENTS == {*b} - _CONTENTS and len({*a} & {*b}) == 1 < len(a) == len(b):
+        return True  # `old_string` is `oldText`
+    if set(a) <= set(b) or set(b) <= set(a):
+        longer = max(a, b, key=len)
+        more = {*a} ^ {*b}
+        return more.isdisjoint(_WHICH) and (longer[-1] not in more or longer[-1] in _OF_ITSELF)
+    short, long = sorted((set(a) - set(b), set(b) - set(a)), key=len)
+    matched = all(any(_same_word(one, other, is_id=is_id) for other in long) for one in short)
+    return matched or (not is_id and DamerauLevenshtein.distance("".join(a), "".join(b)) == 1)
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.rstrip("s")
+
+
+def _same_word(one: str, other: str, *, is_id: bool) -> bool:
+    short, long = sorted((one, other), key=len)
+    if _singular(long) == _singular(short) or (long.startswith(short) and not is_id):
+        return True
+    if short[0] == long[0] and 2 <= len(short) <= _ABBREVIATED * len(long):
+        letters = iter(long)
+        if all(letter in letters for letter in short):
+            return True
+    distance = DamerauLevenshtein.distance(one, other)
+    if distance == 1:
+        return not is_id
+    # Alike and no slip: another word. Unlike, and yet of the same meaning: a listed one.
+    return 1 - distance / len(long) <= _OTHER_WORD and name_similarity(one, other) >= _SHOWN_BY_NAME

@@ -1,0 +1,97 @@
+"""Keys and the audit in a file of their own, since no `aftercall export` holds them.
+
+JSON lines: a header, the entries of the audit from the first on, the keys, and a last line with the
+SHA-256 of all lines before it. A key's secret is not in it, only its hash. Restoring needs a
+control store without keys and entries. It computes the hash of each entry again, so that a changed
+file is refused.
+"""
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from mongo.protocol import ControlStore
+from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+from service.keys import CONSOLE
+
+FORM = 1
+"""Version of the file's form; each later version reads the one before."""
+_PAGE = 500
+
+
+class KeyArchiveError(ValueError):
+    """The file cannot be restored; the message says why and what to do."""
+
+
+async def pack_keys(store: ControlStore) -> bytes:
+    """Return the file of a control store: every key and every entry of the audit."""
+    entries: list[AuditEntry] = []
+    before: int | None = None
+    while page := await store.entries(_PAGE, before=before):
+        entries += page
+        before = page[-1].position
+    keys = await store.keys()
+    header = {"aftercall": "keys", "form": FORM, "entries": len(entries), "keys": len(keys)}
+    lines = [json.dumps(header).encode()]
+    lines += [encoded(entry) for entry in reversed(entries)]
+    lines += [encoded(key) for key in keys]
+    body = b"".join(line + b"\n" for line in lines)
+    return body + json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n"
+
+
+def read_keys(content: bytes) -> tuple[list[AuditEntry], list[StoredKey]]:
+    """Return the entries, the first one first, and the keys of a file.
+
+    Raises:
+        KeyArchiveError: it is no such file, was cut off or changed, or is of a newer form.
+    """
+    body, _, last = content.removesuffix(b"\n").rpartition(b"\n")
+    body += b"\n"
+    try:
+        header: dict[str, Any] = json.loads(body.split(b"\n", 1)[0])
+        is_ours = header.get("aftercall") == "keys"
+        stated = json.loads(last).get("sha256")
+    except (ValueError, AttributeError):
+        is_ours, stated, header = False, None, {}
+    if not is_ours:
+        raise KeyArchiveError("this is no file of `aftercall keys export`, or it was cut off")
+    if header.get("form") != FORM:
+        raise KeyArchiveError("the file is of a newer Aftercall; upgrade this one first")
+    if stated != hashlib.sha256(body).hexdigest():
+        raise KeyArchiveError("the file was cut off or changed; fetch it again from the backup")
+    lines = body.split(b"\n")[1:-1]
+    count = header["entries"]
+    entries = [decoded(AuditEntry, line) for line in lines[:count]]
+    return entries, [decoded(StoredKey, line) for line in lines[count:]]
+
+
+async def restore_keys(store: ControlStore, content: bytes) -> int:
+    """Put the keys and the audit of a file into an empty control store; return the count of keys.
+
+    Each key gets an entry `key.restore` behind those of the file. A restore that was killed leaves
+    entries behind: delete the control store and restore again.
+
+    Raises:
+        KeyArchiveError: the file cannot be restored, or the store has keys or entries already.
+    """
+    entries, keys = read_keys(content)
+    if await store.keys() or (await store.head()).position or await store.entries(1):
+        raise KeyArchiveError(
+            "there are keys or audit entries already; restore into a data folder without "
+            "`control.sqlite3`, or an empty database"
+        )
+    head = AuditHead()
+    for entry in entries:
+        expected = replace(entry, position=0, previous="", hash="").chained(head)
+        if expected != entry:
+            raise KeyArchiveError(f"entry {head.position + 1} of the audit was changed")
+        head = AuditHead(entry.position, entry.hash)
+    for entry in entries:
+        await store.append(replace(entry, position=0, previous="", hash=""))
+    now = datetime.now(UTC)
+    for key in keys:
+        entry = AuditEntry("key.restore", key.id, CONSOLE.principal, key.workspace, now)
+        await store.append(entry, key)
+    return len(keys)
