@@ -44,12 +44,15 @@ _logger = logging.getLogger(__name__)
 class ToolHandling:
     """How the calls of a tool are handled.
 
-    Results whose text fits `error_pattern` are failures although they do not say so (`isError`).
+    `learned` says whether its description is given what calls keep getting wrong; None leaves that
+    to whether it only reads. Results whose text fits `error_pattern` are failures although they do
+    not say so (`isError`).
     """
 
     mode: Mode = "repair"
     note: Noting = "always"
     ask: Asking = "lossy"
+    learned: bool | None = None
     error_pattern: re.Pattern[str] | None = None
 
 

@@ -85,6 +85,7 @@ class _Handling(BaseModel):
     mode: Mode | None = None
     note: Noting | None = None
     ask: Asking | None = None
+    learned: bool | None = None
     errorPattern: re.Pattern[str] | None = None  # noqa: N815  # as it stands in the file
 
     def over(self, usual: ToolHandling) -> ToolHandling:
@@ -92,6 +93,7 @@ class _Handling(BaseModel):
             self.mode or usual.mode,
             self.note or usual.note,
             self.ask or usual.ask,
+            usual.learned if self.learned is None else self.learned,
             self.errorPattern or usual.error_pattern,
         )
 

@@ -7,10 +7,11 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 import mcp_types
@@ -26,6 +27,7 @@ from aftercall.files import data_folder
 from aftercall.gateway.beside_tools import BesideTools
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.connection import FirstAnswers
+from aftercall.gateway.learned_contracts import LearnedContracts
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
 from aftercall.gateway.providers import UpstreamProvider
@@ -71,6 +73,7 @@ def serve(
     verbose: bool = False,
     linger_s: float = LINGER_S,
     searches: bool = False,
+    contracts: Path | None = None,
 ) -> int:
     """Run until the client leaves or a signal comes; the exit code.
 
@@ -79,7 +82,7 @@ def serve(
     that of the environment. `address` is host and port for HTTP; None
     serves the standard streams. `agent` is the name of callers that give none, `purpose` what
     they work on; `redactor` masks secrets. With `searches` clients find tools instead of seeing all
-    of them.
+    of them; `contracts` is the file of what is added to descriptions, if anything is.
     """
     process.log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
@@ -109,6 +112,7 @@ def serve(
                     in_use=local.looked,
                     start=local,
                     searches=searches,
+                    contracts=contracts,
                 )
         finally:
             saying.cancel()
@@ -299,6 +303,7 @@ def build_gateway(
     in_use: InUse | None = None,
     start: ServiceStart | None = None,
     searches: bool = False,
+    contracts: Path | None = None,
 ) -> FastMCP[Any]:
     """A server that offers the tools, resources and prompts of all configured servers.
 
@@ -310,7 +315,7 @@ def build_gateway(
     `errlog` is where stdio servers' standard error goes; this process's own when None. `lists` are
     those of the last run; `in_use` says which service is used, for the instructions; questions
     wait for its `start`. With `searches` clients see the tools of `ToolSearch` in the place of all
-    others.
+    others; with a file of `contracts`, descriptions with what calls keep getting wrong.
     """
     upstreams = _Upstreams(config, client, errlog, lists or LastLists(None), in_use)
     gateway: FastMCP[Any] = FastMCP(
@@ -336,6 +341,10 @@ def build_gateway(
         ],
     )
     take_texts(gateway)
+    if contracts is not None:
+        learned = LearnedContracts(contracts, client, upstreams.locate, upstreams.learned)
+        learned.serve(gateway, upstreams.announcer.announce)
+        upstreams.beside.append(learned.run)
     upstreams.front.serve(gateway)
     upstreams.announcer.serve(gateway)
     BesideTools(upstreams.servers, upstreams.announcer.bus).serve(gateway)
@@ -371,6 +380,8 @@ class _Upstreams:
             )
             for server in config.servers
         ]
+        self.beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        """What else runs as long as the gateway."""
         self._lists = lists
         self._known = {server.name: lists.read(server) for server in config.servers}
         # What servers said about their use in the last run; of those whose list is known.
@@ -417,6 +428,10 @@ class _Upstreams:
         self._known[server_name] = now
         self._lists.write(self._configured[server_name], now)
 
+    def learned(self, server_name: str | None, tool_name: str) -> bool | None:
+        """Return whether a tool's description is given what was learned, where that is set."""
+        return self.handling(server_name, tool_name).learned
+
     def input_schema(self, exposed: str) -> dict[str, Any] | None:
         server_name, tool_name = self.locate(exposed)
         provider = self.providers.get(server_name or "")
@@ -429,7 +444,8 @@ class _Upstreams:
             upstream.start(now=self._known[upstream.name] is None)
         # Each server by itself: one that hangs keeps no other's list from being renewed.
         keeping = [self._keep_listed(name) for name in self.providers]
-        work = (*keeping, self._registrar.run(), self.announcer.run())
+        more = [run() for run in self.beside]
+        work = (*keeping, *more, self._registrar.run(), self.announcer.run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
             yield
