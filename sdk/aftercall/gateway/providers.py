@@ -22,8 +22,8 @@ from aftercall.gateway.connection import FirstAnswers, UpstreamUnavailableError
 from aftercall.gateway.relay import crossing_meta, progress_to
 from aftercall.gateway.upstreams import Upstream
 
-MOST_TOOLS = 2_000
-"""Tools of one server that are offered: no client shows more, and 20,000 take 10 s to make."""
+_AT_A_TIME = 20
+"""Tools that are made together: some milliseconds."""
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -91,6 +91,7 @@ class UpstreamProvider(ProxyProvider):
         super().__init__(upstream.client)
         self._first = first or FirstAnswers(1)
         self._late: set[asyncio.Task[dict[str, Tool]]] = set()
+        self._refreshing: asyncio.Task[dict[str, Tool]] | None = None
         self._upstream = upstream
         self._on_tools = on_tools
         self._tools = None if before is None else self._made(before)
@@ -100,18 +101,38 @@ class UpstreamProvider(ProxyProvider):
     def _made(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
         return {tool.name: UpstreamTool.of(self._upstream, tool) for tool in listed}
 
+    async def _made_in_steps(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
+        made: dict[str, Tool] = {}
+        for start in range(0, len(listed), _AT_A_TIME):
+            made |= self._made(listed[start : start + _AT_A_TIME])
+            await asyncio.sleep(0)
+        return made
+
     def known(self, tool_name: str) -> Tool | None:
         """The tool of this name in the list last seen."""
         return (self._tools or {}).get(tool_name)
 
     async def refresh(self) -> dict[str, Tool]:
-        """Ask the server for its tools; an `UpstreamUnavailableError` where it is away."""
+        """Ask the server for its tools; an `UpstreamUnavailableError` where it is away.
+
+        Who asks while it is being asked has the same answer.
+        """
+        if self._refreshing is None:
+            self._refreshing = task = asyncio.create_task(self._refresh())
+            task.add_done_callback(self._refreshed)
+        return await asyncio.shield(self._refreshing)
+
+    def _refreshed(self, task: "asyncio.Task[dict[str, Tool]]") -> None:
+        self._refreshing = None
+        if not task.cancelled():
+            task.exception()  # marks it as seen: who asked may have gone
+
+    async def _refresh(self) -> dict[str, Tool]:
         listed = await self._upstream.list_tools()
-        if len(listed) > MOST_TOOLS:
+        if (count := self._upstream.tools_listed) > len(listed):
             what = "%s lists %d tools, of which the first %d are offered"
-            _logger.warning(what, self._upstream.name, len(listed), MOST_TOOLS)
-            listed = listed[:MOST_TOOLS]
-        self._tools = self._made(listed)
+            _logger.warning(what, self._upstream.name, count, len(listed))
+        self._tools = await self._made_in_steps(listed)
         self._first.came()
         self._on_tools(self._upstream.name, listed)
         return self._tools

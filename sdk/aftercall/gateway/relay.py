@@ -23,6 +23,8 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
+from aftercall.gateway.long_answers import PagedLists
+
 Wire: TypeAlias = Literal["auto", "legacy"]
 """`legacy` is the handshake of up to 2025-11-25; `auto` is the newest that a server speaks."""
 CLIENT_WITHIN_S = 5.0
@@ -101,6 +103,9 @@ class SharedSession(PROXY_TRANSPORT_OPTIONS.session_class):  # type: ignore[name
                 meta[mcp_types.CLIENT_CAPABILITIES_META_KEY] = _abilities_of_caller()
 
         self._stamp = stamp_caller
+        if not hasattr(self, "paged"):
+            self.paged = PagedLists(self._dispatcher.send_raw_request)
+            self._dispatcher.send_raw_request = self.paged.send
 
 
 _CALLED = frozenset({"tools/call", "prompts/get", "resources/read"})

@@ -54,6 +54,8 @@ _TRUST_S = 5.0
 _MAX_CALLERS = 32
 """Keys at a time: each starts the configured servers for itself."""
 _FORBIDDEN = 403  # a key, without the scope to ask for the status
+_AT_A_TIME = 20
+"""Tools that are looked at together: some milliseconds."""
 _App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 _AppOf: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[_App]]
 _Opened: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[FastMCP[Any]]]
@@ -477,6 +479,7 @@ class ToolRegistrar:
     def __init__(self, client: AsyncClient, *, check_every_s: float = CHECK_EVERY_S) -> None:
         self._client = client
         self._check_every_s = check_every_s
+        self._offered: dict[str, Sequence[mcp_types.Tool]] = {}
         self._wanted: dict[str, ToolSpec] = {}
         self._registered: dict[str, ToolSpec] = {}
         self._changed = asyncio.Event()
@@ -484,16 +487,26 @@ class ToolRegistrar:
 
     def offer(self, server_name: str, listed: Sequence[mcp_types.Tool]) -> None:
         """Take the tools of a server over; those that are new or changed are registered."""
-        for tool in listed:
-            spec, tool_id = _spec(server_name, tool), f"{server_name}.{tool.name}"
-            if spec is not None and self._wanted.get(tool_id) != spec:
-                self._wanted[tool_id] = spec
-                self._changed.set()
+        self._offered[server_name] = listed
+        self._changed.set()
+
+    async def _take_offers(self) -> None:
+        """Read what was offered, in steps: calls have their turn between them."""
+        while self._offered:
+            server_name, listed = self._offered.popitem()
+            for number, tool in enumerate(listed):
+                tool_id = f"{server_name}.{tool.name}"
+                spec = _spec(server_name, tool)
+                if spec is not None:
+                    self._wanted[tool_id] = spec
+                if number % _AT_A_TIME == 0:
+                    await asyncio.sleep(0)
 
     async def run(self) -> None:
         """Register what changed, until cancelled."""
         while True:
             self._changed.clear()
+            await self._take_offers()
             await self._register()
             pause_s = self._check_every_s if not self._is_away else self._check_every_s / 10
             with suppress(TimeoutError):

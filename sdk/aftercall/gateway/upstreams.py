@@ -40,6 +40,7 @@ from aftercall.gateway.connection import (
     UpstreamUnavailableError,
     WatchedStdioTransport,
 )
+from aftercall.gateway.long_answers import install_reader
 from aftercall.gateway.relay import CallerRelay, FrontWire, SharedSession, Wire
 from aftercall.running import KEY_VARIABLE
 
@@ -57,6 +58,7 @@ _OF_MODERN_RESULTS = frozenset({"resultType", "ttlMs", "cacheScope"})
 _FORGOTTEN_SESSION = ("session not found", "session terminated")
 _logger = logging.getLogger(__name__)
 logging.getLogger("mcp.client.stdio").addFilter(SeldomSaid())
+install_reader()
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult
 
@@ -115,6 +117,12 @@ class Upstream:
     def instructions(self) -> str | None:
         """What the server says about its use; None when it says nothing or is not connected."""
         return self._client.instructions if self._client is not None else None
+
+    @property
+    def tools_listed(self) -> int:
+        """How many tools the server listed, also those that are not offered."""
+        session = self._client.session if self._client is not None else None
+        return session.paged.listed if isinstance(session, SharedSession) else 0
 
     @property
     def connected(self) -> Client[ClientTransport] | None:
