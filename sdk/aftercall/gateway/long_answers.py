@@ -19,8 +19,10 @@ from mcp.shared.message import SessionMessage
 
 MOST_TOOLS = 2_000
 """Tools of one server that are offered: no client shows more."""
-PAGE = 50
-"""Tools that are looked at together: some 10 ms."""
+PAGE = 20
+"""Tools that are looked at together: some milliseconds."""
+PAUSE_S = 0.001
+"""Between two steps: long enough for calls of other servers to go on, and not by one turn alone."""
 LONG_LINE = 200_000
 """Characters from which on a line is read in our way; others are as fast in the SDK's."""
 _CURSOR = "aftercall:"
@@ -103,7 +105,7 @@ class PagedLists:
             self._rest = {key: value for key, value in answer.items() if key != "tools"}
             self._left = tools[:MOST_TOOLS]
         # The calls of other servers have their turn between two pages.
-        await asyncio.sleep(0)
+        await asyncio.sleep(PAUSE_S)
         page, self._left = self._left[:PAGE], self._left[PAGE:]
         made = {**self._rest, "tools": page}
         if self._left:

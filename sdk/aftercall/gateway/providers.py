@@ -19,11 +19,10 @@ from pydantic import PrivateAttr
 
 from aftercall.adapters import asked_user
 from aftercall.gateway.connection import FirstAnswers, UpstreamUnavailableError
+from aftercall.gateway.long_answers import PAGE, PAUSE_S
 from aftercall.gateway.relay import crossing_meta, progress_to
 from aftercall.gateway.upstreams import Upstream
 
-_AT_A_TIME = 20
-"""Tools that are made together: some milliseconds."""
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -103,9 +102,10 @@ class UpstreamProvider(ProxyProvider):
 
     async def _made_in_steps(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
         made: dict[str, Tool] = {}
-        for start in range(0, len(listed), _AT_A_TIME):
-            made |= self._made(listed[start : start + _AT_A_TIME])
-            await asyncio.sleep(0)
+        for start in range(0, len(listed), PAGE):
+            made |= self._made(listed[start : start + PAGE])
+            if len(listed) > PAGE:
+                await asyncio.sleep(PAUSE_S)
         return made
 
     def known(self, tool_name: str) -> Tool | None:

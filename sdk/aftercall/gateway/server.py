@@ -30,6 +30,7 @@ from aftercall.gateway.connection import FirstAnswers
 from aftercall.gateway.learned_contracts import LearnedContracts
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
+from aftercall.gateway.long_answers import PAGE, PAUSE_S
 from aftercall.gateway.providers import UpstreamProvider
 from aftercall.gateway.relay import FrontWire
 from aftercall.gateway.tool_search import NAMES, ToolSearch
@@ -54,8 +55,6 @@ _TRUST_S = 5.0
 _MAX_CALLERS = 32
 """Keys at a time: each starts the configured servers for itself."""
 _FORBIDDEN = 403  # a key, without the scope to ask for the status
-_AT_A_TIME = 20
-"""Tools that are looked at together: some milliseconds."""
 _App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 _AppOf: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[_App]]
 _Opened: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[FastMCP[Any]]]
@@ -499,8 +498,8 @@ class ToolRegistrar:
                 spec = _spec(server_name, tool)
                 if spec is not None:
                     self._wanted[tool_id] = spec
-                if number % _AT_A_TIME == 0:
-                    await asyncio.sleep(0)
+                if number % PAGE == PAGE - 1:
+                    await asyncio.sleep(PAUSE_S)
 
     async def run(self) -> None:
         """Register what changed, until cancelled."""
