@@ -35,7 +35,7 @@ async def read_known_tools(
 async def read_contracts(
     space: Suggesting, tool: Annotated[list[Name], Query(max_length=100)] = _NO_NAMES
 ) -> LearnedContracts:
-    """A sentence for each frequent mistake that repairs mend alike, the most frequent first.
+    """Return a sentence for each frequent mistake that repairs mend alike, the most frequent first.
 
     `tool` is a registered id, else a recorded toolName or serverName/toolName; repeatable. Unknown
     ones are left out. The sentences are data: names and values in them are those of calls.

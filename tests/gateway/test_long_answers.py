@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.gateway import connection
 from aftercall.gateway.connection import LIST_WAIT_S, FirstAnswers
-from aftercall.gateway.long_answers import MOST_TOOLS, PAGE, PagedLists, WholeLines, read_answer
+from aftercall.gateway.long_answers import MOST_TOOLS, PAGE, PagedLists, WholeLines, read_long_line
 
 
 class _Pieces:
@@ -34,11 +34,11 @@ async def test_a_stream_is_read_in_whole_lines(size: int) -> None:
 def test_a_long_line_is_read_as_the_answer_that_it_is() -> None:
     """What is no answer with a result is left to the SDK."""
     answer = {"jsonrpc": "2.0", "id": 7, "result": {"tools": [], "more": {"é": [1.5, None]}}}
-    read = read_answer(json.dumps(answer))
+    read = read_long_line(json.dumps(answer))
     assert read is not None
     assert (read.id, read.result) == (7, answer["result"])
     for line in ('{"jsonrpc": "2.0", "method": "x"}', '{"result": 1}', "[1, 2", "noise"):
-        assert read_answer(line) is None
+        assert read_long_line(line) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, PAGE, PAGE + 1, 3 * PAGE, MOST_TOOLS + 500])

@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class UserQuestion:
     """What the user is asked; `calls` are the parameters to send, by answer."""
 
     message: str
@@ -50,13 +50,13 @@ class Question:
 
     @property
     def key(self) -> str:
-        """What makes it the same question: its words and its calls, as a hash."""
+        """Return a hash of its words and its calls: of the same question it is the same."""
         asked = json.dumps([self.message, self.calls], sort_keys=True)
         return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def schema(self) -> JsonObject:
-        """The form that the client shows."""
+        """Return the form that the client shows, a JSON schema."""
         if not self.field:
             return {"type": "object", "properties": {}}
         choice: JsonObject = {"type": "string", "title": "Parameter", "enum": [*self.calls]}
@@ -72,16 +72,16 @@ class Question:
         return said if isinstance(said, str) and said in self.calls else None
 
 
-def ask_approval(tool_name: str, changes: Sequence[Change], parameters: JsonObject) -> Question:
+def ask_approval(tool_name: str, changes: Sequence[Change], parameters: JsonObject) -> UserQuestion:
     """Return the question whether a call may be changed; `parameters` are the changed ones."""
     what = describe_changes(changes)
     words = f"Make this call of {quoted(tool_name, _MAX_NAME)} with a change? {what}"
-    return Question(words, {_YES: parameters})
+    return UserQuestion(words, {_YES: parameters})
 
 
 def ask_repair(
     tool_name: str, suggestions: Sequence[Suggestion], sent: JsonObject, least: float
-) -> Question | None:
+) -> UserQuestion | None:
     """Return the question whether a failed call may be made again as the first suggestion says.
 
     None where that is not safe in the service's own eyes, or not surer than `least` (0 to 1).
@@ -100,7 +100,7 @@ def ask_repair(
 
 def ask_place(
     tool_name: str, suggestions: Sequence[Suggestion], sent: JsonObject, schema: JsonObject | None
-) -> Question | None:
+) -> UserQuestion | None:
     """Return the question which of several places takes a value; None where that is not open.
 
     It is open where the first suggestion moves one value that others would take, and the tool's
@@ -136,14 +136,14 @@ def ask_place(
         f"{quoted(tool_name, _MAX_NAME)} refused its call. Which parameter takes the value of "
         f"{quoted('.'.join(parse_pointer(where)), _MAX_NAME)}?"
     )
-    return Question(words, calls, field="parameter")
+    return UserQuestion(words, calls, field="parameter")
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """An answer to a question: the call to make, or None; `otherwise` is what stands without it."""
 
-    question: Question
+    question: UserQuestion
     choice: str | None
     otherwise: ToolResult | None
 
@@ -152,10 +152,10 @@ class AskedUser:
     """Asks users, each question once a session; one for all the calls of a gateway."""
 
     def __init__(self) -> None:
-        self._pending: dict[str, tuple[Question, ToolResult | None]] = {}
+        self._pending: dict[str, tuple[UserQuestion, ToolResult | None]] = {}
         self._declined: dict[tuple[object, str], None] = {}
 
-    def may_ask(self, context: Context | None, session: object, question: Question) -> bool:
+    def may_ask(self, context: Context | None, session: object, question: UserQuestion) -> bool:
         """Return whether the client can ask its user, who has not declined this before."""
         if context is None or (session, question.key) in self._declined:
             return False
@@ -164,7 +164,11 @@ class AskedUser:
         return able is not None and able.elicitation is not None
 
     async def ask(
-        self, context: Context, session: object, question: Question, otherwise: ToolResult | None
+        self,
+        context: Context,
+        session: object,
+        question: UserQuestion,
+        otherwise: ToolResult | None,
     ) -> Answered | InputRequiredToolResult:
         """Return the answer, or the result that asks for it (from 2026-07-28 on)."""
         request = context.request_context
@@ -197,7 +201,7 @@ class AskedUser:
     def _answered(
         self,
         session: object,
-        question: Question,
+        question: UserQuestion,
         otherwise: ToolResult | None,
         answer: mcp_types.ElicitResult,
     ) -> Answered:
@@ -207,7 +211,7 @@ class AskedUser:
         return Answered(question, choice, otherwise)
 
     def _asking_result(
-        self, question: Question, otherwise: ToolResult | None
+        self, question: UserQuestion, otherwise: ToolResult | None
     ) -> InputRequiredToolResult:
         token = uuid4().hex
         keep(self._pending, token, (question, otherwise), _MAX_PENDING)
@@ -226,7 +230,7 @@ def is_own_state(state: str | None) -> bool:
     return state is not None and state.startswith(_STATE)
 
 
-def note_of_answer(question: Question, choice: str) -> str:
+def note_of_answer(question: UserQuestion, choice: str) -> str:
     """Return what is said of a call that was made as the user answered."""
     said = "yes" if choice == _YES else quoted(choice, _MAX_NAME)
     return (

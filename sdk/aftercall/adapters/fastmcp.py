@@ -224,7 +224,7 @@ class ReflectionMiddleware(Middleware):
         return await self._asked_about(call, question, failed())
 
     async def _asked_about(
-        self, call: "_OneCall", question: asked_user.Question, otherwise: ToolResult | None
+        self, call: "_OneCall", question: asked_user.UserQuestion, otherwise: ToolResult | None
     ) -> ToolResult:
         if call.front is None:
             raise LookupError("there is no client to ask")  # `may_ask` has seen one
@@ -286,7 +286,7 @@ class ReflectionMiddleware(Middleware):
 
     def _approval(
         self, call: "_OneCall", checked: before_call.Checked
-    ) -> asked_user.Question | None:
+    ) -> asked_user.UserQuestion | None:
         """Return what the user has to say before a changed call is made; None for nothing.
 
         Of a call that a user approves only what keeps every value is changed alone.

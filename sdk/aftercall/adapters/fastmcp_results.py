@@ -43,7 +43,7 @@ def reader_of(own: "ToolResultReader", wanted: Deliverable | None) -> ResultRead
 def note_success(
     reflected: ReflectedResult[ToolResult], checked: before_call.Checked, when: before_call.Noting
 ) -> ToolResult:
-    """A success with what was changed in its meta, and in a last text; so for what is odd."""
+    """Return a success with what was changed in its meta and in a last text, and what is odd."""
     result, followed, said = reflected.value(), reflected.followed, checked.said
     if not _is_outcome(result):
         return result
@@ -76,7 +76,7 @@ def note_success(
 def advise_failure(
     reflected: ReflectedResult[ToolResult], checked: before_call.Checked
 ) -> ToolResult:
-    """A failure: the tool's own content, what it breaks, what was changed, and the suggestions.
+    """Return a failure: the tool's own content, what it breaks, what was changed, suggestions.
 
     All of it is in the meta too.
     """
@@ -187,7 +187,7 @@ def rebuild_result(result: ToolResult, facts: JsonObject, texts: Sequence[str]) 
 
 
 def delivered(result: ToolResult, wanted: Deliverable) -> object:
-    """The value that a result delivers: the structured content, or else the JSON in its text.
+    """Return the value that a result delivers: its structured content, or the JSON in its text.
 
     What FastMCP put into `{"result": ...}` is taken out, where no such key is asked for. Text that
     is no JSON, or where a string is asked for, is a string. Several text blocks of JSON are an

@@ -100,7 +100,7 @@ class ContractFile(BaseModel):
         replace_file(path, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())
 
 
-class LearnedContracts(Middleware):
+class LearnedDescriptions(Middleware):
     """Adds to each tool's description what calls keep getting wrong. Run `run` in a task.
 
     `is_shown` says of server and tool whether its `aftercall` entry asks for it (True), forbids it

@@ -59,7 +59,7 @@ def install_reader() -> None:
     usual = stdio._parse_line  # noqa: SLF001  # as said
 
     def parse_line(line: str) -> SessionMessage | Exception:
-        if len(line) >= LONG_LINE and (answer := read_answer(line)) is not None:
+        if len(line) >= LONG_LINE and (answer := read_long_line(line)) is not None:
             return SessionMessage(answer)
         return usual(line)
 
@@ -67,7 +67,7 @@ def install_reader() -> None:
     setattr(stdio, "_parse_line", parse_line)  # noqa: B010  # as above
 
 
-def read_answer(line: str) -> mcp_types.JSONRPCResponse | None:
+def read_long_line(line: str) -> mcp_types.JSONRPCResponse | None:
     """Return a line as an answer with a result; None for another message, and for no JSON."""
     try:
         message = json.loads(line)

@@ -34,7 +34,7 @@ class UpstreamTool(ProxyTool):
 
     @classmethod
     def of(cls, upstream: Upstream, listed: mcp_types.Tool) -> Tool:
-        """A tool as it was listed; copies under other names keep their server."""
+        """Return a tool as it was listed; copies under other names keep their server."""
         tool = cls.from_mcp_tool(upstream.client, listed)
         if isinstance(tool, UpstreamTool):  # FastMCP types what it makes as the base class
             tool._upstream = upstream  # noqa: SLF001  # of this class
@@ -109,7 +109,7 @@ class UpstreamProvider(ProxyProvider):
         return made
 
     def known(self, tool_name: str) -> Tool | None:
-        """The tool of this name in the list last seen."""
+        """Return the tool of this name in the list last seen."""
         return (self._tools or {}).get(tool_name)
 
     async def refresh(self) -> dict[str, Tool]:
@@ -138,7 +138,7 @@ class UpstreamProvider(ProxyProvider):
         return self._tools
 
     async def _refresh_in_time(self) -> dict[str, Tool]:
-        """As `refresh`; a server that takes longer than the others may wait is away for now."""
+        """Do as `refresh`; a server that takes longer than the others may wait is away for now."""
         task = asyncio.create_task(self.refresh())
         self._late.add(task)  # goes on: its answer is announced
         task.add_done_callback(self._late.discard)
@@ -152,7 +152,7 @@ class UpstreamProvider(ProxyProvider):
         return task.result()
 
     async def _list_tools(self) -> Sequence[Tool]:
-        """The list last seen; the server is asked only when it has never been.
+        """Return the list last seen; the server is asked only when it has never been.
 
         The gateway asks again in the background (`refresh`). Here it must not: over HTTP the MCP
         SDK lists the tools before every single call, to check the call's headers. A server that is
@@ -176,7 +176,7 @@ class UpstreamProvider(ProxyProvider):
         return await self._or_nothing("prompts", super()._list_prompts())
 
     async def _or_nothing(self, what: str, listing: Awaitable[Sequence[T]]) -> Sequence[T]:
-        """One server that is away must not keep the lists of the others away."""
+        """Return what a server lists; nothing where it is away, which keeps no other's list away."""
         try:
             return await listing
         except (MCPError, ToolError) as error:

@@ -73,7 +73,7 @@ class FrontWire:
 
     @property
     def known(self) -> Wire | None:
-        """What the first client speaks; None before it has come."""
+        """Return what the first client speaks; None before it has come."""
         return self._wire
 
     async def read(self) -> Wire:
@@ -128,7 +128,7 @@ def _abilities_of_caller() -> dict[str, Any]:
 
 
 def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None:
-    """Where the progress of a call goes: to its client, where that asked for it with a token.
+    """Return where a call's progress goes: to its client, where that asked for it with a token.
 
     The task that reads from the server has no current request: so the request's session is kept.
     """
@@ -171,7 +171,7 @@ class CallerRelay:
     async def sample(
         self, _messages: object, params: mcp_types.CreateMessageRequestParams, _context: object
     ) -> mcp_types.CreateMessageResult | mcp_types.CreateMessageResultWithTools:
-        """A question to the client's model."""
+        """Pass a question on to the client's model."""
         asked = mcp_types.CreateMessageRequest
         if params.tools:
             return await self._ask(asked, params, mcp_types.CreateMessageResultWithTools)
@@ -180,7 +180,7 @@ class CallerRelay:
     async def elicit(
         self, _message: str, _kind: object, params: mcp_types.ElicitRequestParams, _context: object
     ) -> mcp_types.ElicitResult:
-        """A question to the client's user; cancelled where the client cannot ask."""
+        """Pass a question on to the client's user; cancelled where the client cannot ask."""
         session, _ = self._client()
         capabilities = session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:

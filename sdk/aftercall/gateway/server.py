@@ -27,7 +27,7 @@ from aftercall.files import data_folder
 from aftercall.gateway.beside_tools import BesideTools
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.connection import FirstAnswers
-from aftercall.gateway.learned_contracts import LearnedContracts
+from aftercall.gateway.learned_contracts import LearnedDescriptions
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
 from aftercall.gateway.long_answers import PAGE, PAUSE_S
@@ -343,7 +343,7 @@ def build_gateway(
     )
     take_texts(gateway)
     if contracts is not None:
-        learned = LearnedContracts(contracts, client, upstreams.locate, upstreams.learned)
+        learned = LearnedDescriptions(contracts, client, upstreams.locate, upstreams.learned)
         learned.serve(gateway, upstreams.announcer.announce)
         upstreams.beside.append(learned.run)
     upstreams.front.serve(gateway)
