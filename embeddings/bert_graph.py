@@ -79,7 +79,7 @@ def folder_graph(folder: Path) -> bytes:
 
 
 def packed_graph(file: Path) -> bytes:
-    """The graph of the bundled model, from the packed weights in the file of its package."""
+    """Return the graph of the bundled model, from the packed weights in the file of its package."""
     found = dict(_initializers(memoryview(np.memmap(file, np.uint8, "r").data)))
     packed = {
         name.removesuffix("_q"): Packed(codes, found[name.removesuffix("_q") + "_scale"])
@@ -100,7 +100,7 @@ def packed_graph(file: Path) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """What a file of a model's folder says."""
+    """Return what a file of a model's folder states."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -186,7 +186,7 @@ class _Graph:
     def add(
         self, kind: str, *inputs: Any, name: str = "", domain: str = "", **attributes: Any
     ) -> str:
-        """A node, and the name of its output; inputs are names, or arrays as constants."""
+        """Return a node, and the name of its output; inputs are names, or arrays as constants."""
         output = name or f"node_{len(self._nodes)}"
         names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
         node = [_field(1, each) for each in names]
@@ -196,7 +196,7 @@ class _Graph:
         return output
 
     def model(self, width: int) -> bytes:
-        """The file's content, of a graph whose output is of shape (texts, tokens, width)."""
+        """Return the file's content, of a graph whose output is of shape (texts, tokens, width)."""
         tokens = ["texts", "tokens"]
         graph = [_field(1, each) for each in self._nodes]
         graph += [_field(2, "bert"), *(part for each in self._constants for part in each)]
@@ -232,7 +232,7 @@ def _attribute(name: str, value: float | list[int]) -> bytes:
 
 
 def _field(number: int, value: float | str | bytes) -> bytes:
-    """A field of a message: a number, a text, or what a message of its own comes to."""
+    """Return a field of a message: a number, a text, or what a message of its own comes to."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value % 2**64)
     if isinstance(value, float):
@@ -241,7 +241,7 @@ def _field(number: int, value: float | str | bytes) -> bytes:
 
 
 def _nested(number: int, parts: list[bytes]) -> list[bytes]:
-    """A field of what these parts come to, in parts."""
+    """Return a field of what these parts come to, in parts."""
     return [_varint(number << 3 | 2), _varint(sum(map(len, parts))), *parts]
 
 
@@ -267,7 +267,7 @@ def _initializers(file: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """The fields of a message that are numbers or bytes, which are all that a graph has."""
+    """Yield the fields of a message that are numbers or bytes, which are all that a graph has."""
     place = 0
 
     def varint() -> int:

@@ -56,7 +56,7 @@ class HashingEmbedder(ThreadedEmbedder):
 
 
 def hashed_vector(text: str, dimension: int) -> Vectors:
-    """The unit vector of a text, shape (dimension,), float32; the same on every machine."""
+    """Return the unit vector of a text, shape (dimension,), float32; the same on every machine."""
     vector = np.zeros(dimension, dtype=np.float32)
     for feature, weight in _features(text):
         digest = zlib.crc32(feature.encode())
@@ -175,7 +175,10 @@ class OnnxModel:
         self._tokenizer.enable_truncation(files.max_length)
 
     def lengths(self, texts: list[str]) -> list[int]:
-        """How long texts are, in tokens of four characters: by characters a third is padding."""
+        """Return how long texts are, in tokens of four characters.
+
+        By characters a third is padding.
+        """
         return [4 * len(encoding.ids) for encoding in self._tokenizer.encode_batch(texts)]
 
     # This family embeds both roles alike.
@@ -228,7 +231,7 @@ class CachedEmbedder:
     """`Embedder` that remembers the vectors of the questions last asked, at most `size` of them.
 
     10,000 of MiniLM's take 17 MB; with 0 nothing is kept, and concurrent requests for one text
-    still share its embedding. Documents go into an index, and nobody asks for their vectors again.
+    still share its embedding. Documents go into an index, and no one asks for their vectors again.
     For one event loop; closes the embedder behind it.
     """
 
@@ -287,7 +290,7 @@ class CachedEmbedder:
         except Exception as error:  # noqa: BLE001 - handed to every caller that waits
             for future in futures.values():
                 future.set_exception(error)
-                future.exception()  # seen: nobody may be waiting any more
+                future.exception()  # seen: no one may be waiting any more
         else:
             for (key, future), vector in zip(futures.items(), vectors, strict=True):
                 if self._cached.maxsize and role == "query":
@@ -311,7 +314,7 @@ ACCEPTED = (
 async def open_embedder(
     model: str = models.BUNDLED_NAME, *, cache_size: int = 10_000, threads: int | None = None
 ) -> CachedEmbedder:
-    """The embedder of that name (one of `ACCEPTED`), with a cache of texts before it.
+    """Return the embedder of that name (one of `ACCEPTED`), with a cache of texts before it.
 
     `threads` are those of ONNX Runtime, 2 when `None`. The caller closes it.
     """

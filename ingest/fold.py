@@ -1,9 +1,12 @@
 """The fold: what each event, in the order of the log, adds to what is known. Pure but for `load`.
 
 It depends on nothing but the rows before it and the log: not on the clock, not on where batches are
-cut. So learning all anew ends with the same rows, whatever part of it was done before. To stay so
-after an expiry, an event looks back on others of the last `LOOKBACK` only, and events are deleted a
-day after the base has learned them.
+cut. So learning all again ends with the same rows, whatever part of it was done before. Old events
+are deleted a day after the base has learned them. For a rebuild to give the same rows even so,
+learning an event uses only events of the time `LOOKBACK` before it.
+
+A row is loaded before it is read (`load`, `get`, `made`), changed in place, and written only if
+`put` was called for it in the batch.
 """
 
 import asyncio
@@ -78,7 +81,7 @@ _CONTENTS: dict[EventKind, type[Any]] = {
     "rule": RuleRemoval,
 }
 _COURTESY_S = 0.005
-"""Longest time that an event waits for answers: beside questions without a pause 200 a second."""
+"""Longest time that learning an event waits for answers: 200 events a second still get through."""
 _OF_A_CALL = (KNOWLEDGE, HEALTH, STATISTICS, REGISTERED, SIGNATURES, VERSIONS)
 """Rows of a tool that its calls are learned into."""
 log = logging.getLogger("aftercall.learner")

@@ -122,8 +122,8 @@ class Indexer:
     async def rest(self) -> None:
         """Leave what is known of tools to the answers, unless much was learned since the last call.
 
-        That nobody reads it twice, nor holds it so. While much is learned the learner keeps its
-        rows, and who answers has its own; once nothing is, all that is left here is let go.
+        So a row is neither decoded nor kept in memory twice. While much is learned, the learner
+        keeps its own rows; when nothing is, it drops all of them.
         """
         if self._learned < pacing.MUCH and not self._pacing.is_behind:
             for (generation, workspace), cache in self._caches.items():

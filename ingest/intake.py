@@ -162,7 +162,7 @@ def check_time(moment: datetime, now: datetime) -> None:
 
 
 def check_age(moment: datetime, now: datetime, retention: timedelta | None) -> None:
-    """Refuse, beyond `check_time`, a call that is older than the retention, so learned from."""
+    """Refuse also a call older than the retention: learned before, it would count twice."""
     check_time(moment, now)
     if retention is not None and moment < now - retention:
         raise InvalidExecutionError(

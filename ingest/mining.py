@@ -53,9 +53,10 @@ class Tried:
 
 
 def tried_in_vain(calls: Sequence[Execution], new: Execution, read: Read) -> Tried | None:
-    """What a failed call was to mend: the failure that it names, or else the one before it.
+    """Return the failure that a failed call was to repair, where it failed with the same error.
 
-    None where its error is another one, or it follows a suggestion, whose outcome it then is.
+    It is the one that the call names, or else the one before it. None where the error is another
+    one, or where the call follows a suggestion, whose outcome it then is.
     """
     if new.error is None or new.suggestion_id is not None:
         return None
@@ -144,7 +145,7 @@ def _mended(
     otherwise: Repair | None = None
     for rank, success in enumerate(successes):
         if success.suggestion_id is not None:
-            # Our own doing: it teaches as the outcome of that suggestion, and here what it was.
+            # It followed our suggestion and is counted as its outcome; here what changed is kept.
             every = all_edits(failed.parameters, success.parameters, value_sources)
             return Repair(failed, success, reading, None, "followed", every) if not rank else None
         certainty: Certainty = (

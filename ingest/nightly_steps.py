@@ -39,10 +39,10 @@ from retrieval.knowledge.patterns.consolidation import (
     Failure,
     Lesson,
     grouped,
-    lesson_of_pattern,
     merged,
     subjects_of,
 )
+from retrieval.knowledge.patterns.lessons import lesson_of_pattern
 from retrieval.knowledge.rows.documents import Document, Kind
 from retrieval.knowledge.rows.log import executions
 from retrieval.knowledge.tool.causes import NO_CHANGES, changes_of

@@ -118,7 +118,7 @@ def execution_of(event: Event) -> StoredExecution:
 
 
 def named_execution_of(event: Event) -> StoredExecution:
-    """The same, whose agent and session nobody else's evidence is taken for."""
+    """Return the same with agent and session after their principal: two keys' agents stay two."""
     stored = execution_of(event)
     call = as_named(stored.execution, event.principal)
     return stored if call is stored.execution else replace(stored, execution=call)
@@ -144,7 +144,8 @@ class Called:
 class IssuedSuggestion:
     """A suggestion that was answered, kept so that its outcome can teach.
 
-    The first one of an answer says what the answer was; one without any is kept as one of none.
+    The first one of an answer carries the answer's counts. An answer without suggestions is kept as
+    one event without a suggestion.
     """
 
     tool: ToolKey

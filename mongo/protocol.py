@@ -123,13 +123,12 @@ class Knowledge(Protocol):
         after: str | int | None = None,
         tool: ToolKey | None = None,
     ) -> list[Row]:
-        """Rows of a kind in an order, at most `limit`; fewer where they are large.
+        """Return rows of a kind in an order, at most `limit`; fewer where they are large.
 
-        By serial numbers, rows of one commit come together, so there may be more than `limit`.
-
-        In the order of keys, of ranks (descending, of equal ones by key, without those of rank 0)
-        or of the serial numbers of their commits, which is also that of all kinds together (None).
-        None are returned only when none is left behind `after`, a key or a serial number.
+        By `key`: in the order of keys. By `rank`: the highest first, equal ones by key, without
+        those of rank 0. By `serial`: in the order of their commits; rows of one commit come
+        together, so there may be more than `limit`. All kinds (None) come by serial number only.
+        The list is empty only when nothing is left behind `after`, a key or a serial number.
         """
 
     async def count(self, kind: str, workspace: str | None = None) -> int:

@@ -1,6 +1,6 @@
 """What a store keeps: events, rows of knowledge, counters, leases. Plain records.
 
-`data` is opaque here: JSON, written and read by the room that knows what it means (`encoded` and
+`data` is opaque here: JSON, written and read by the package that knows what it means (`encoded` and
 `decoded` do it for dataclasses and pydantic models).
 """
 

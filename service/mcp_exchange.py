@@ -27,8 +27,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
 from aftercall import AsyncClient
+from aftercall.error_texts import name_or_none
 from aftercall.json_values import JsonObject
-from aftercall.mcp_calls import Caller, name_or_none
+from aftercall.mcp_calls import Caller
 from aftercall.mcp_server.server import build_server, client_name
 from aftercall.models import WORKSPACE_HEADER
 from service.middleware import IS_COUNTED, request_id_of

@@ -15,7 +15,8 @@ from aftercall.tables import summed
 from mongo.contents import StoredPatternReview, hour_of, review_command
 from mongo.records import ToolKey, decoded
 from retrieval.knowledge.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
-from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of, title_of
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of
+from retrieval.knowledge.patterns.lessons import title_of
 from retrieval.knowledge.rows import counters as what
 from retrieval.knowledge.rows.documents import document_id
 from retrieval.knowledge.rows.registry import UnknownNameError

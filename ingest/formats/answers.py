@@ -16,8 +16,8 @@ from typing import Any
 from pydantic_core import from_json
 
 from aftercall.change_classes import reads_only
+from aftercall.error_texts import ErrorTexts
 from aftercall.json_values import JsonObject, bounded_json
-from aftercall.mcp_calls import ErrorTexts
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome
 from ingest.formats.calls import (

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
 from aftercall.arguments import Arguments, UnreadableArgumentsError, arguments_of
+from aftercall.error_texts import split_name
 from aftercall.json_values import (
     InvalidJsonValueError,
     JsonObject,
@@ -26,7 +27,6 @@ from aftercall.json_values import (
     json_or_none,
     make_json_value,
 )
-from aftercall.mcp_calls import split_name
 from ingest.formats.answers import ErrorGuesses
 from ingest.formats.calls import (
     MAX_CONTEXT_CHARS,

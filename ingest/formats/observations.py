@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from aftercall.arguments import Arguments, arguments_of
+from aftercall.error_texts import split_name
 from aftercall.json_values import (
     InvalidJsonValueError,
     check_json_object,
     make_json_value,
     read_json,
 )
-from aftercall.mcp_calls import split_name
 from ingest.formats.answers import transcript_answer
 from ingest.formats.calls import (
     Given,

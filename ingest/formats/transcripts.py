@@ -21,8 +21,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from aftercall.error_texts import split_name
 from aftercall.json_values import json_or_none, make_json_value
-from aftercall.mcp_calls import split_name
 from ingest.formats.answers import ErrorGuesses, text_of, transcript_answer
 from ingest.formats.calls import (
     TEXTS,

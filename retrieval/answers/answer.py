@@ -204,7 +204,7 @@ def _advised_or_ranked(
 def _order(ranked: RankedSuggestion) -> tuple[int, float]:
     """Put first what several repaired alike, where it is likely.
 
-    What rests on one stranger is last.
+    What rests on one other caller is last.
     """
     confidence = ranked.suggestion.confidence
     is_likely = confidence >= _LIKELY and not ranked.is_strange

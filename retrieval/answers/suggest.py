@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from itertools import islice
 from typing import Protocol
 from uuid import uuid4
 
@@ -30,27 +29,17 @@ from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_ev
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
-from retrieval.answers.advice.advise import is_outcome_unknown, looking_tool
-from retrieval.answers.advice.first_calls import implied_tool, may_name_tool, named_tool
 from retrieval.answers.answer import Answer, Question, answer
 from retrieval.answers.arguments import with_arguments
 from retrieval.answers.judge.trust import is_contradicted, registered_schema, trusted_hints
-from retrieval.answers.proposers.case import (
-    CallContext,
-    Candidate,
-    Case,
-    LookFirst,
-    StatedFirst,
-    profile_for,
-    view_of,
-)
+from retrieval.answers.other_calls import _MAX_CALLED, _look_first, _other_tools, _stated_first
+from retrieval.answers.proposers.case import CallContext, Case, profile_for, view_of
 from retrieval.answers.proposers.faults import held_against_schema, read_by_schema, refused_by
-from retrieval.answers.proposers.grounds import view_at
 from retrieval.answers.siblings import Sibling, may_be_siblings, sibling_of
 from retrieval.answers.similar import like_calls
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.memory import Memory
-from retrieval.knowledge.reading.category import is_unknown_tool, refusal_of
+from retrieval.knowledge.reading.category import is_unknown_tool
 from retrieval.knowledge.reading.classifier import CategoryHead, text_of
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 from retrieval.knowledge.rows.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
@@ -62,7 +51,6 @@ from retrieval.knowledge.rows.documents import (
     document_id,
 )
 from retrieval.knowledge.rows.log import session_calls
-from retrieval.knowledge.rows.principals import key_mark, principal_of
 from retrieval.knowledge.session.session_calls import SessionCall
 from retrieval.knowledge.tool.links import MAX_CALLS, Links
 from retrieval.knowledge.tool.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
@@ -71,115 +59,6 @@ from retrieval.knowledge.values.parameters import considered, is_large, says_som
 
 NEAR_SUCCESSES = 20
 """Like successes asked for over all tools: some of the tools come up several times."""
-_MAX_TOOLS = 2_000
-_MAX_SESSIONS = 120
-_MAX_CALLED = 200
-
-
-async def _other_tools(
-    workspace: str, memory: Memory, hits: Sequence[Hit]
-) -> tuple[Candidate, ...]:
-    registered = (await memory.tools(workspace))[:_MAX_TOOLS]
-    documents = await memory.documents(workspace, [hit.document_id for hit in hits])
-    found = gathered(
-        (ToolKey(workspace, document.server_name, document.tool_name), (hit, document))
-        for hit in hits
-        if (document := documents.get(hit.document_id)) is not None
-        and document.tool_name is not None
-    )
-    known = {key: await memory.knowledge(key) for key in found}
-    return tuple(
-        _candidate(each, found.get(each.tool_key, []), known.get(each.tool_key))
-        for each in registered
-    )
-
-
-def _candidate(
-    stored: StoredTool, like: Sequence[tuple[Hit, Document]], knowledge: ToolKnowledge | None
-) -> Candidate:
-    by = set(map(key_mark, stored.principals))
-    if not like:
-        return Candidate(stored.tool, principals=frozenset(by))
-    nearest, document = max(like, key=lambda pair: pair[0].similarity)
-    profiles = list(knowledge.profiles.values()) if knowledge else []
-    users = {principal_of(agent) for profile in profiles for agent in profile.agents}
-    agents = {agent for _, each in like for agent in each.agents}
-    sessions = (
-        session
-        for profile in profiles
-        for parameter in profile.parameters.values()
-        for value in parameter.values.values()
-        for session in value.sessions
-    )
-    return Candidate(
-        stored.tool,
-        similarity=nearest.similarity,
-        successes=sum(profile.successes for profile in profiles),
-        failures=sum(profile.failures for profile in profiles),
-        sessions=max(len(agents), len(set(islice(sessions, _MAX_SESSIONS)))),
-        execution_ids=tuple(document.execution_ids[-3:]),
-        principals=frozenset(by | users),
-    )
-
-
-async def _tools_beside(tool: ToolKey, memory: Memory) -> list[str]:
-    """Return the names of the server's tools, registered or called."""
-    registered = [each.tool_key for each in await memory.tools(tool.workspace)]
-    called = await memory.called(tool.workspace, _MAX_CALLED)
-    beside = (e for e in (*registered, *called) if e.server_name == tool.server_name)
-    return sorted({each.tool_name for each in beside})
-
-
-async def _look_first(
-    tool: ToolKey,
-    call: m.FailedCall,
-    reading: ErrorReading,
-    annotations: m.ToolAnnotations,
-    memory: Memory,
-) -> LookFirst | None:
-    """Return what to look at where a call that writes may have had its effect; else None."""
-    is_harmless = annotations.idempotent_hint and not annotations.destructive_hint
-    if (
-        not is_outcome_unknown(reading, call.error)
-        or is_harmless
-        or reads_only(call.tool_name, annotations, call.parameters)
-    ):
-        return None
-    return LookFirst(looking_tool(tool.tool_name, await _tools_beside(tool, memory)))
-
-
-_OF_VALUES = frozenset(("missing", "not_found", "not_allowed", "invalid", "bad_format"))
-_MAX_NAME = 100
-
-
-async def _stated_first(
-    tool: ToolKey, call: m.FailedCall, case: Case, memory: Memory
-) -> StatedFirst | None:
-    """Return the tool that the error, or the schema of a value at fault, states to call before."""
-    message = call.error.message
-    at_fault = [fault.path for fault in case.faults if fault.kind in _OF_VALUES and fault.path]
-    views = [view for path in at_fault if (view := view_at(case, path)) is not None]
-    refusal = refusal_of(message)
-    is_implied = refusal is not None and refusal.kind == "precondition"
-    if not is_implied and not any(map(may_name_tool, (message, *(v.description for v in views)))):
-        return None
-    names = await _tools_beside(tool, memory)
-    values = (v for v in case.parameters.values() if isinstance(v, str) and len(v) < _MAX_NAME)
-    known = case.view.parameters if case.view is not None else ()
-    others = {*case.parameters, *known, *values}
-    name, said_by = named_tool(message, tool.tool_name, names, others), "The error"
-    if name is None and is_implied:
-        name = implied_tool(message, tool.tool_name, names)
-    for view in views if name is None else ():
-        name = name or named_tool(view.description, tool.tool_name, names, others)
-        said_by = f"What the schema says of `{view.name}`"
-    if name is None:
-        return None
-    key = ToolKey(tool.workspace, tool.server_name, name)
-    schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
-    of_tool = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
-    wanted = of_tool.parameters.values() if of_tool is not None else ()
-    return StatedFirst(name, frozenset(each.name for each in wanted if each.required), said_by)
 
 
 _SEED_CATEGORY = 0.7

@@ -71,7 +71,7 @@ class Shard:
     def load(cls, folder: Path) -> "Shard":
         """Open what `create` made, and replay its log: some 0.1 s at 50,000 points.
 
-        What was replayed takes its package again, so it is folded in: one that is killed again and
+        What was replayed takes its room again, so it is folded in: one that is killed again and
         again would grow by its whole log each time.
         """
         with _translated("open the vector index"):

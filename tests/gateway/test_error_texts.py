@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from aftercall import Recorder
-from aftercall.mcp_calls import ErrorTexts
+from aftercall.error_texts import ErrorTexts
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService, answer, suggestion
 from tests.gateway.results import texts

@@ -120,7 +120,7 @@ CUT = NoAdvice(
 def is_cut(case: Case, error: ExecutionError) -> bool:
     """Return whether the arguments were cut off.
 
-    The error says so, or some are missing where JSON broke.
+    The error states so, or some are missing where JSON broke.
 
     A tool that needs none may be called without.
     """

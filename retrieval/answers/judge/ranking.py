@@ -39,7 +39,7 @@ _AFTER_A_FAILURE = 0.66
 """What is left of a confidence after a reported failure: below half after three of one agent."""
 _EVEN = 0.5
 _LIKELY = 1.0
-"""Log-odds of evidence below which every step down makes a repair less sure than above."""
+"""Log-odds below which a learned repair loses confidence faster (the signal `unlikely`)."""
 _SPREAD = 0.3
 """Log-odds of a probability for one of its evidence, as weights fitted on the benchmark have it."""
 _FOUND = frozenset(("session", "context", "profile", "similar", "repairs"))
@@ -58,8 +58,8 @@ class RankedProposal:
 def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
     """Return the proposals that fit schema and error, each parameters once, surest first.
 
-    What siblings of the tool teach is asked only where nothing else is likely enough to be told: it
-    raises and lowers no other answer.
+    Repairs of sibling tools are tried only where no own proposal reaches `MIN_CONFIDENCE`, so they
+    never change how sure another one is. Callers see the order of `answer`, which sorts again.
     """
     ranked = _ranked(case, propose(case), calibration)
     if case.siblings and not any(each.estimate.probability >= MIN_CONFIDENCE for each in ranked):
@@ -198,7 +198,7 @@ def bound(proposal: Proposal) -> float:
         for option in proposal.options
         if _FOUND.issuperset(option.sources) and _puts_anew(option)
     )
-    # Of a record that makes nothing likely it is the mean, which promises little.
+    # Where the mean of the evidence is below one half, the mean itself is the bound.
     return min((max(lower_bound(each, _Z), min(each.mean, _EVEN)) for each in found), default=1.0)
 
 

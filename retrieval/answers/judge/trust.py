@@ -32,7 +32,7 @@ class Strangers:
         self._alone: dict[bool, dict[str, float]] = {}
 
     def taught(self, proposal: Proposal) -> bool:
-        """Return whether it would not be sure without what a other caller states."""
+        """Return whether it would not be sure without what another caller states."""
         case = self._case
         if proposal.options and all(
             option.menders and not case.distrusts(option.menders) for option in proposal.options
@@ -45,12 +45,12 @@ class Strangers:
         return self._without(profile=not of_profile).get(proposal.key, 0.0) <= SURE
 
     def alone(self, proposal: Proposal) -> bool:
-        """Return whether no one else than a other caller states it at all, however unsure."""
+        """Return whether no one else than another caller states it at all, however unsure."""
         of_profile = self._know(proposal)
         return self.taught(proposal) and proposal.key not in self._without(profile=not of_profile)
 
     def _know(self, proposal: Proposal) -> bool:
-        """Return whether the tool or a new name is known by a stranger alone.
+        """Return whether the tool or a new name is known by another caller alone.
 
         Not with an own schema.
         """
@@ -129,7 +129,7 @@ def trusted_hints(
 
 
 def is_contradicted(schema: JsonObject, profile: ToolProfile | None, quorum: int) -> bool:
-    """Return whether a schema that a other caller registered refuses what worked for others.
+    """Return whether a schema that another caller registered refuses what worked for others.
 
     It needs a parameter without which most calls of several principals worked, or does not take
     one with which they did.

@@ -90,7 +90,7 @@ schema, and failed all the same."""
 _PER_CALL = 0.01
 """Of a call that need not fail: what types and words are worth where nothing has failed yet."""
 _UNUSED = 0.001
-"""Of a tool that no one called; above nothing, so that package that is left is used."""
+"""Of a tool that no one called; above nothing, so that room that is left is used."""
 PITFALLS, FAILS, BOUNDARIES = "Common pitfalls", "If it fails", "Boundaries and use"
 """Headings of the page."""
 

@@ -7,7 +7,8 @@ from aftercall.models import EvidenceSource
 from retrieval.answers.proposers.case import Case, Option, one, prior, put
 from retrieval.answers.proposers.slips import crossed_options, seconds_options
 from retrieval.answers.proposers.subjects import is_setting
-from retrieval.answers.proposers.values import CONVERTED, SYNONYM
+from retrieval.answers.proposers.types import CONVERTED
+from retrieval.answers.proposers.values import SYNONYM
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites.edits import Clamp, Replace

@@ -128,7 +128,11 @@ class Proposal:
     reshaped: Case | None = None
     """The call in another shape, that all options after the first are about."""
     doubt: float = 0.0
-    """Reported failures of the same change as they weigh now, the less the more it also worked."""
+    """The weight of reported failures of this change, reduced by its reported successes.
+
+    They also stand in the options' evidence: there they lower how likely the change is, here they
+    lower a confidence that schema or error alone would make sure.
+    """
 
 
 def propose(case: Case) -> list[Proposal]:
@@ -185,7 +189,7 @@ _MAX_OF_THE_REST = 3
 def _with_the_rest(
     case: Case, parameters: JsonObject
 ) -> Iterator[tuple[tuple[Option, ...], JsonObject]]:
-    """Yield what mends what the live schema shows to be wrong with a mended call.
+    """Yield what repairs what the live schema shows to be wrong with a repaired call.
 
     Errors name the first.
 
@@ -212,9 +216,10 @@ _HEALING = 2.0
 
 
 def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
-    """Return the proposals with what others did.
+    """Return the proposals with the evidence of others.
 
-    What was reported of the same change, and was learned.
+    Reports about the same change are added, and a learned repair of the same names speaks against
+    a proposal that changes them otherwise.
     """
     reported = reports(case)
     learned = [

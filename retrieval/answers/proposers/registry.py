@@ -25,12 +25,11 @@ from retrieval.answers.proposers.paths import path_options
 from retrieval.answers.proposers.records import record_options, unlocated_record_options
 from retrieval.answers.proposers.session import session_options
 from retrieval.answers.proposers.slips import without_rival
+from retrieval.answers.proposers.types import unwrapped_options, wrong_type_options
 from retrieval.answers.proposers.values import (
     refused_value_options,
     stated_value_options,
-    unwrapped_options,
     usual_values,
-    wrong_type_options,
 )
 from retrieval.knowledge.reading.faults import Fault, FaultKind
 

@@ -108,9 +108,9 @@ def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:
 
 
 def _kind(text: str) -> str:
-    """Return what an id says of its kind: its words without the digits.
+    """Return what an id states of its kind: its words without the digits.
 
-    Empty where it says nothing.
+    Empty where it states nothing.
     """
     kind = re.sub(r"\d+", "0", text)
     return kind if len(kind) > _SAYS_A_KIND and kind != text else ""

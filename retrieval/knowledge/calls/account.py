@@ -21,9 +21,16 @@ from retrieval.knowledge.values.parameters import ParameterView, Path
 
 Origin = Literal["moved", "recoded", "stated", "own", "setting", "unexplained"]
 KeyReason = Literal["same", "spelling", "error", "level", "only", "left", "none"]
-"""Why a value stands under another key: the same keys; another spelling of the name; the error
-names it; the level that the schema states; the only place left, for a neutral name and for one with
-a meaning of its own; nothing states why."""
+"""Why a value stands under another key:
+
+- `same`: it does not, the keys are the same;
+- `spelling`: the name is another spelling;
+- `error`: the error names it;
+- `level`: the schema states this level;
+- `only`: the only place left, from under a neutral name;
+- `left`: the only place left, from under a name with a meaning of its own;
+- `none`: nothing states why.
+"""
 
 
 _RENAMED = frozenset(("spelling", "error", "only"))

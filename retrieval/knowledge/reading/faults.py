@@ -50,7 +50,7 @@ class Fault:
     shown_input: str | None = None
     """The input as the message shows it (Python's `repr`, perhaps cut); for "missing" the whole."""
     exclusive: bool = False
-    """The bound itself is not allowed: exact for whole numbers only, which it was moved by one."""
+    """The message excluded the bound itself: it was moved by 1, right for whole numbers only."""
     from_schema: bool = False
     stated: JsonValue = None
     """The one right value, where the message states it; `value_text` is the wrong one then."""

@@ -300,9 +300,9 @@ def _placed(
 
 
 def _has_run(details: JsonValue) -> bool:
-    """Return whether that asks saw the tool's own code run, as adapters do.
+    """Return whether the caller, an adapter, saw the tool's own code run.
 
-    Then no words undo it.
+    If so, no wording of the message proves otherwise.
     """
     return isinstance(details, dict) and details.get("ran") is True
 
@@ -418,10 +418,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
 
 
 def _joined(faults: list[Fault]) -> list[Fault]:
-    """Return what is wrong, and what would be right, may be said in two sentences.
-
-    They are one fault.
-    """
+    """Join two faults where one sentence states what is wrong and another what would be right."""
     for what in ("allowed", "suggested"):
         right = [f for f in faults if not f.path and getattr(f, what) and f.value_text is None]
         wrong = [

@@ -17,7 +17,7 @@ _STYLES: dict[Style, str] = {
 
 
 def lesson_of(edits: Sequence[ed.Edit], share: str | None = None) -> str:
-    """Return the lesson of a repair, with the share of sessions that mended it so.
+    """Return the lesson of a repair, with the share of sessions that repaired it so.
 
     Values as JSON, cut.
     """

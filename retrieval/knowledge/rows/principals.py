@@ -63,7 +63,7 @@ def others(marks: Iterable[str], asker: str) -> int:
 
 
 def loudest(marks: Collection[str]) -> str:
-    """Return the principal with the most marks: of a full table, one of its marks makes package."""
+    """Return the principal with the most marks: of a full table, one of its marks makes room."""
     counts = Counter(map(principal_of, marks))
     return max(counts, key=lambda each: (counts[each], each))
 
@@ -125,7 +125,7 @@ def fairly_heard(
 
 
 def remember_mark(marks: list[str], mark: str, limit: int) -> None:
-    """Add a mark to a bounded list: the oldest of the principal with the most makes package."""
+    """Add a mark to a bounded list: the oldest of the principal with the most makes room."""
     if mark not in marks:
         marks.append(mark)
         drop_loudest(marks, limit, str)

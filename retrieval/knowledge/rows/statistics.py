@@ -38,7 +38,7 @@ _VALUES: dict[TrialKind, float] = {"success": 1.0, "weak": 0.5}
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
 MAX_SCENARIOS = 64
-"""Distinct scenarios of a tool that are embedded; of more, the least recent makes package. On the
+"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room. On the
 worlds that `bench/quality/regret_world.py` was developed on, 32 cost a fifth more regret, and 128
 save a twentieth.
 
@@ -242,7 +242,7 @@ def _latest(trials: list[Trial], limit: int) -> list[Trial]:
 
 
 def _fitting(trials: list[Trial], limit: int) -> list[Trial]:
-    """Return the latest; of several principals the one with the most makes package."""
+    """Return the latest; of several principals the one with the most makes room."""
     if len(trials) > limit and len(set(map(_BY_OF, trials))) > 1:
         drop_loudest(trials, limit, lambda each: f"{each.by}.")
     return trials[-limit:]

@@ -59,7 +59,7 @@ def _milliseconds(moment: datetime | None) -> int:
 def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
     """Return whether a key is among the smallest.
 
-    The principal with the most keys makes package.
+    The principal with the most keys makes room.
     """
     if key in sample or len(sample) < limit:
         return True

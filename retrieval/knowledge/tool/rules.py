@@ -11,9 +11,9 @@ agents
     wrong = sum of what each states against it * k ** (others that saw it work since)
     doubt = sum over the agents whose last word was a failure of k ** (others ... since)
 
-so agreeing reports only ever add up, an agent that goes on and on repeats itself and doubts once,
-and each further agent that doubts weighs again. (Beta reputation with a longevity factor, Josang
-and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
+so agreeing reports only ever add up, the repeated failures of one agent count as a single doubt,
+and each further agent that reports a failure adds its own. (Beta reputation with a longevity
+factor, Josang and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
 """
 
 from bisect import bisect_right
@@ -61,7 +61,7 @@ _KEPT = 2.0 ** (-1 / HALF_LIFE)
 MOST_OF_ONE_AGENT = 4
 """Repairs (of distinct sessions) and successes of one agent that count."""
 _HEARD_AGAIN = 0.5
-"""What an agent's earlier failures keep at a further one: each lowers, to 2 in all."""
+"""At a further failure an agent's earlier ones are halved: they never add up to more than 2."""
 MOST_REPAIRS = 10
 MOST_SUCCESSES = 12
 """So many count at most: a wrong suggestion that succeeds would else make itself sure."""
@@ -146,8 +146,8 @@ class RuleEvidence:
     def doubts(self) -> float:
         """Repairs that speak against it, as those in `weight` speak for it.
 
-        Of an agent whose repairs are capped, in the same proportion; of no agent above the cap, and
-        of no principal where there are several.
+        An agent's count is scaled down as its repairs are by their cap, and is never above the cap.
+        Where there are several principals, the cap is one of each principal.
         """
         said: dict[str, float] = {}
         capped_as = self._capped_as()
@@ -339,9 +339,9 @@ class SignatureKnowledge(BaseModel):
         key = edit_key(edits)
         if key not in self.rules and len(self.rules) >= limit:
             del self.rules[min(self.rules, key=lambda k: self.rules[k].worth())]
-        # What can be done to any text could have been done to all that were repaired otherwise.
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
         rule.heard_at = 1 + max(each.heard_at for each in self.rules.values())
+        # A `Respell` applies to nearly any text: all earlier other repairs speak against it.
         if not rule.repairs and any(isinstance(edit, Respell) for edit in edits):
             rule.evidence.otherwise[UNNAMED_AGENT] = self.mends
         return rule
@@ -391,8 +391,8 @@ class ToolKnowledge(BaseModel):
     def elsewhere(self, known: str) -> SignatureKnowledge:
         """Return the latest repair of each other kind of failure, as if they were of one.
 
-        What was done alike whatever the words were, is counted so. Kept: who learns does not ask
-        for it, and that asks learns nothing.
+        So a repair is counted that was the same whatever the words of the error were. The result is
+        kept: code that learns never calls this, and code that calls it never learns.
         """
         kind = known if self.signature(known) else None  # unknown ones leave nothing out
         if kind not in self._elsewhere:
@@ -409,9 +409,9 @@ class ToolKnowledge(BaseModel):
         return self._elsewhere[kind]
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:
-        """Return the same, made when it is new.
+        """Return what is known of a kind of failure, made when it is new.
 
-        The least recent is forgotten when there is no package.
+        Beyond `MAX_SIGNATURES`, the one that was updated least recently is dropped.
         """
         key = signature_id(text)
         known = self.signatures.get(key) or SignatureKnowledge(signature=text, category=category)
@@ -442,7 +442,7 @@ def remember(names: list[str], name: str, limit: int = MAX_NAMES) -> None:
 MENDED = 6.0
 """Pseudo-rights of a mined repair: the agent itself chose that edit, and it worked."""
 WORKED = 1.0
-"""Of a reported success; less, since to succeed is weak evidence of right (4-rules.md)."""
+"""Of a reported success; less, since to succeed is weak evidence of right."""
 _PER_FAILURE = 4.0
 _UNPROVEN = 3.0
 """Pseudo-wrongs of edits that no agent made by itself: that they ran is weak evidence of right."""
@@ -451,7 +451,7 @@ _VAGUE = 10.0
 
 
 def rule_trials(rule: RepairRule) -> Trials:
-    """Return the evidence of a rule, each agent's word up to its cap (see `tool.rules`)."""
+    """Return the evidence of a rule, each agent's word up to its cap (see the head)."""
     trials = _mended(rule)
     return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.weight().failures)
 

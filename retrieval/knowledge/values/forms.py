@@ -93,9 +93,9 @@ class Moment:
 
 
 def moment_of(text: str) -> Moment | None:
-    """Return the moment that a text says.
+    """Return the moment that a text states.
 
-    None where it says none, or where it can be read two ways.
+    None where it states none, or where it can be read two ways.
     """
     ways = {_read(text, day_first=day_first) for day_first in (None, True, False)} - {None}
     return ways.pop() if len(ways) == 1 else None

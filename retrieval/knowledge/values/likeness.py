@@ -154,7 +154,7 @@ def _stands_in(code: str, word: str) -> bool:
 
 
 def named_in(text: str, known: Sequence[str]) -> str | None:
-    """Return the only known value whose words a short text holds beside others.
+    """Return the only known value whose words a short text holds next to others.
 
     `open` of `State.OPEN`.
     """
@@ -247,7 +247,7 @@ def relates_otherwise(name: str, other: str) -> bool:
 
 
 def negates(name: str, other: str) -> bool:
-    """Return whether one flag says no to what the other says yes to.
+    """Return whether one flag states no to what the other states yes to.
 
     `exclude_views`, `include_views`.
     """

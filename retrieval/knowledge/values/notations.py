@@ -75,7 +75,7 @@ def named_in_list(value: JsonValue) -> JsonObject:
 
 
 def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
-    """Return a name and its value; what says that it is to be set, such as `"op".
+    """Return a name and its value; what states that it is to be set, such as `"op".
 
     "add"`, may stand by.
     """

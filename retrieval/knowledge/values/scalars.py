@@ -83,7 +83,7 @@ _MAX_NUMBER = 60
 
 
 def _scales(unit: str) -> bool:
-    """Return whether a unit says how much one is.
+    """Return whether a unit states how much one is.
 
     `5 minutes` is not 5 where seconds are meant, nor 5k 5.
 

@@ -53,8 +53,9 @@ from aftercall.arguments import UnreadableArgumentsError, arguments_of
 from aftercall.change_classes import reads_only
 from aftercall.client import AsyncClient
 from aftercall.contracts import Deliverable
+from aftercall.error_texts import ErrorTexts, name_or_none
 from aftercall.json_values import JsonObject
-from aftercall.mcp_calls import Caller, ErrorTexts, name_or_none
+from aftercall.mcp_calls import Caller
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ShadowFacts, ToolAnnotations
 from aftercall.reflection import ReflectedResult
 

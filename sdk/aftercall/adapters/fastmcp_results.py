@@ -14,8 +14,9 @@ from aftercall.adapters import before_call
 from aftercall.adapters.reflector import META_KEY, dumped, repair_facts
 from aftercall.change_classes import reads_only
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
+from aftercall.error_texts import ErrorTexts, ToolKey
 from aftercall.json_values import JsonObject, bounded_text, json_or_none
-from aftercall.mcp_calls import ErrorTexts, McpResultReader, ToolKey
+from aftercall.mcp_calls import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.results import read_exception

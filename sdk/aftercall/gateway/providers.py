@@ -176,7 +176,7 @@ class UpstreamProvider(ProxyProvider):
         return await self._or_nothing("prompts", super()._list_prompts())
 
     async def _or_nothing(self, what: str, listing: Awaitable[Sequence[T]]) -> Sequence[T]:
-        """Return what a server lists; nothing where it is away, which keeps no other's list away."""
+        """Return what a server lists; nothing where it is away: the others' lists stay."""
         try:
             return await listing
         except (MCPError, ToolError) as error:

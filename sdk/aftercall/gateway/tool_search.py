@@ -23,9 +23,9 @@ from pydantic import Field, WithJsonSchema
 
 from aftercall import AsyncClient
 from aftercall.arguments import UnreadableArgumentsError, arguments_of
+from aftercall.error_texts import ToolKey
 from aftercall.errors import AftercallError
 from aftercall.json_values import bounded_text
-from aftercall.mcp_calls import ToolKey
 
 NAMES = frozenset({"find_tools", "call_tool", "known_tools"})
 _ASKED = 50

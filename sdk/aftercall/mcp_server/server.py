@@ -36,11 +36,12 @@ from pydantic.alias_generators import to_camel
 from aftercall import errors, models
 from aftercall.arguments import arguments_of
 from aftercall.client import AsyncClient
+from aftercall.error_texts import name_or_none, split_name
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.explain import explain
 from aftercall.files import read_table
 from aftercall.json_values import JsonObject, bounded_json, bounded_text, printable_json
-from aftercall.mcp_calls import Caller, name_or_none, split_name
+from aftercall.mcp_calls import Caller
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.models.tools import Scenario
 from aftercall.outcomes import error_of

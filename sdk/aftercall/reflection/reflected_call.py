@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from aftercall.arguments import arguments_of
 from aftercall.client.transport import current_trace_id
+from aftercall.error_texts import ToolKey
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
@@ -37,8 +38,6 @@ class ExecutionSink(Protocol):
         """Take an execution over; returns at once and never raises."""
 
 
-ToolKey = tuple[str | None, str]
-"""Server name and tool name."""
 MIN_CALLS = 20
 """Of a tool, from which on its rate is stated."""
 _MAX_TOOLS = 10_000

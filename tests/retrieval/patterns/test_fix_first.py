@@ -3,7 +3,8 @@
 import pytest
 
 from aftercall.models import ErrorCategory
-from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, cost_of, title_of
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, cost_of
+from retrieval.knowledge.patterns.lessons import title_of
 from retrieval.knowledge.reading.faults import FaultKind
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrieval.knowledge.patterns.consolidation import lesson_of_pattern
+from retrieval.knowledge.patterns.lessons import lesson_of_pattern
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.rewrites.edits import Clamp, Edit, Remove, Rename, Replace
 from tests.retrieval.known_tools.made_records import knowledge, mended, record, tool
