@@ -16,6 +16,9 @@ Play: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 _GRAVEST = ("FAILURE", "WARNING", "SKIPPED", "INFO", "SUCCESS")
 _LEAST_NODE = 22
 _WITHIN_S = 120.0
+_AGAIN = 2
+OF_TASKS = "tasks-"
+"""Scenarios of an extension that neither the SDK's server nor the gateway has."""
 # What the suite starts as a client: it hands the scenario on to the test, and waits for its end.
 _HAND_ON = """
 import json, os, socket, sys
@@ -55,9 +58,24 @@ class Suite:
             raise RuntimeError(f"the suite found nothing: {said.decode()[-2_000:]}")
         return checks
 
-    async def try_server(self, url: str, revision: str) -> Checks:
-        """Run what a revision of the protocol asks of a server, and what is pending beside it."""
-        return await self._run("server", "--url", url, "--requirements", revision)
+    async def try_server(
+        self, url: str, revision: str, known: Callable[[str], bool] = lambda _: False
+    ) -> Checks:
+        """Run what a revision of the protocol asks of a server, and what is pending beside it.
+
+        Some checks give an answer half a second, which a busy machine may not keep to. So what
+        fails is run again, twice at most: what passes once can be done. Checks that are `known` to
+        fail are no reason for it.
+        """
+        words = ("server", "--url", url, "--requirements", revision)
+        checks = await self._run(*words)
+        for _ in range(_AGAIN):
+            if all(each.startswith(OF_TASKS) or known(each) for each in failing(checks)):
+                break
+            for key, outcome in (await self._run(*words)).items():
+                before = checks.get(key, outcome)
+                checks[key] = max(before, outcome, key=_GRAVEST.index)
+        return checks
 
     async def try_client(self, scenario: str, revision: str, play: Play) -> Checks:
         """Run a scenario for a client, which `play` is given: its server's url among others."""
