@@ -24,13 +24,22 @@ from aftercall.errors import NotFoundError
 from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
-from ingest.formats.calls import Given, LeftOut, Noted, Placed, Unreadable, unreadable
+from ingest.formats.calls import (
+    Given,
+    LeftOut,
+    Noted,
+    PassedOver,
+    Placed,
+    Unreadable,
+    passed_over,
+    unreadable,
+)
 from ingest.formats.detection import Detection, Format
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.observations import ObservationReader
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
-from ingest.formats.transcripts import Transcripts
+from ingest.formats.transcripts import Transcripts, is_half
 from ingest.intake import InvalidExecutionError, check_age
 from service.errors import ProblemError, safe_message
 from service.requests import parse_json
@@ -63,16 +72,23 @@ class Kinds:
 
 
 def read(
-    stream: BinaryIO, chosen: Detection, given: Given, kinds: Kinds | None = None
+    stream: BinaryIO,
+    chosen: Detection,
+    given: Given,
+    kinds: Kinds | None = None,
+    halves: Transcripts | None = None,
 ) -> Iterator[Placed]:
-    """What a file says, in its order; `kinds` is counted on."""
+    """What a file says, in its order; `kinds` is counted on.
+
+    A document that is half a call, as those who write a file an event have it, goes to `halves`.
+    """
     longest = MAX_ENCODED if chosen.format == "executions" else MAX_DOCUMENT
     if chosen.shape == "lines" or chosen.format == "executions":
         pieces = _lines(stream, longest)
     else:
         raw = stream.read(longest + 1)
         pieces = iter([("the document", raw if len(raw) <= longest else None)])
-    reader, finish = _reader_of(chosen, given, kinds or Kinds())
+    reader, finish = _reader_of(chosen, given, kinds or Kinds(), halves)
     for where, raw_piece in pieces:
         try:
             yield from reader(where, raw_piece)
@@ -115,7 +131,7 @@ def _split(raw: bytes | None) -> list[tuple[str, bytes]]:
 
 
 def _reader_of(
-    chosen: Detection, given: Given, kinds: Kinds
+    chosen: Detection, given: Given, kinds: Kinds, halves: Transcripts | None
 ) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
     """What reads pieces of a format, and what is left at the end."""
     kind = chosen.format
@@ -130,6 +146,9 @@ def _reader_of(
 
         def feed(where: str, raw: bytes | None) -> Iterator[Placed]:
             value = _text_of(raw) if chosen.shape == "text" else _value_of(raw, _TOO_LARGE)
+            if halves is not None and is_half(value):
+                halves.forms = kinds.forms
+                return halves.feed(value, f"{where}, ")
             return transcripts.feed(value, f"{where}, ")
 
         return feed, transcripts.finish
@@ -224,6 +243,8 @@ class ImportReport:
     """What stands before places: the name of the file, where there are several."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Calls without an outcome, by reason."""
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """Spans that are no calls of tools, by instrumentation."""
     tools: Counter[str] = field(default_factory=Counter)
     failed_tools: Counter[str] = field(default_factory=Counter)
     first: datetime | None = None
@@ -271,6 +292,8 @@ class ImportReport:
         """Return what there is to say at the end, a line each."""
         for reason, number in self.left_out.most_common():
             yield f"left out, {number:,}: {_shown(reason)}"
+        if self.passed_over:
+            yield _shown(passed_over(self.passed_over).message)
         read = self.tools.total()
         for beginning, number in guessed.most_common(5):
             yield (
@@ -338,7 +361,9 @@ def _encoded(
 ) -> Iterator[_Encoded]:
     redactor = Redactor()
     for where, read in pieces:
-        if isinstance(read, Noted):
+        if isinstance(read, PassedOver):
+            report.passed_over.update(read.counts)
+        elif isinstance(read, Noted):
             report.note(read.message)
         elif isinstance(read, LeftOut):
             report.left_out[read.message] += 1

@@ -104,6 +104,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
     # may hold as much as `limits.unpacked_bytes`, many times what came.
     app.state.trace_turns = asyncio.Semaphore(2)
+    app.state.passed_over = recording.PassedOverSpans()
     app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)

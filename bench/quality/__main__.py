@@ -178,7 +178,8 @@ PAGES: dict[str, Step] = {
 ONLY_NAMED: dict[str, Step] = {
     "final": _final, **{name: _kinds(name) for name in kinds.PAGES if name != "kinds"},
     "mistakes": _mistakes, "dialects": _rows_of(dialects.dialects),
-    "field": _rows_of(dialects.field), "validators": _rows_of(dialects.validators), "laws": _laws,
+    "field": _rows_of(dialects.field), "validators": _rows_of(dialects.validators),
+    "world": _rows_of(dialects.world), "laws": _laws,
     "rewrites": _rewrites, "siblings": _page_by(siblings.measure),
     "session": _page_by(session_values.measure), "proposers": _page_by(proposers.measure),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
     python -m bench.quality --only dialects
     python -m bench.quality --only field
-    python -m bench.quality --only validators
+    python -m bench.quality --only validators world
     python -m bench.quality.dialects [--show] [--held] [--write] [NAME ...]
 
 Each row of `../shared/data/dialects/*.jsonl` is a wrong call, the error that a real library printed
@@ -11,9 +11,10 @@ that the server advertises, and without any. *Right* is a first suggestion whose
 the SDK sends it, is one of the right ones; *wrong* is any other; *silent* is none. Where nobody can
 know the right call, a change at .5 or more is *made up*.
 
-`validators.jsonl`, next to this file, holds a further set: two tools with their wrong calls, and
-what further libraries print about them. A line is a tool or a library form; `errors` has the text
-by the number of the case.
+`world.jsonl`, next to this file, holds errors of a hundred libraries, frameworks and services with
+tools of their own, and traps. `validators.jsonl` holds a further set: two tools with their wrong
+calls, and what further libraries print about them. A line is a tool or a library form; `errors` has
+the text by the number of the case.
 
 Development looks at failing rows of three of four library forms. The fourth part (`is_held`, by a
 hash of the form's name) is only measured, though its rows were read once before the table was
@@ -134,7 +135,21 @@ def validators() -> Iterator[Row]:
             )  # fmt: skip
 
 
+def world() -> Iterator[Row]:
+    """Yield errors of a hundred sources, written by somebody who did not know the code.
+
+    The `worked` ones were looked at after they had been asked unseen; the `later` ones never were.
+    """
+    for line in _lines_of(_WORLD):
+        part = line["id"].split("/")[0]
+        yield Row(
+            line["id"], part, line["source"], line["kind"], line["tool"], line["call"],
+            _as_error(line["error"]), line["schema"], line["gold"], line["ecosystem"],
+        )  # fmt: skip
+
+
 _VALIDATORS = Path(__file__).with_name("validators.jsonl")
+_WORLD = Path(__file__).with_name("world.jsonl")
 
 
 def _lines(name: str) -> Iterator[Json]:

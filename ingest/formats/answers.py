@@ -111,16 +111,15 @@ def text_of(content: object) -> str | None:
         isinstance(part, Mapping) and isinstance(part.get("type"), str) for part in content
     ):
         return "\n".join(texts_of(content))
-    # Parts without a type: Bedrock, Gemini and Copilot write them.
-    if (
-        isinstance(content, list)
-        and content
-        and all(
-            isinstance(part, Mapping) and part.keys() in ({"text"}, {"value"}) for part in content
-        )
-    ):
+    # Parts without a type: Bedrock, Gemini, Copilot and Kiro write them.
+    if isinstance(content, list) and content and all(map(_is_bare_text, content)):
         return "\n".join(str(word) for part in content for word in part.values())
     return None
+
+
+def _is_bare_text(part: object) -> bool:
+    keys = [str(key).lower() for key in part] if isinstance(part, Mapping) else []
+    return keys in (["text"], ["value"])
 
 
 def _object_in(text: str | None) -> Mapping[str, Any] | None:

@@ -56,6 +56,7 @@ TEXTS = frozenset({"text", "input_text", "output_text"})
 _MAX_BLOCKS = 10_000
 _MAX_LITERAL = 64 * 1024
 _MAX_SCHEMAS = 2000
+_MAX_NAMED = 10
 _MAX_SCHEMA = 256 * 1024
 """Characters."""
 
@@ -78,6 +79,13 @@ class Noted:
     """Something to tell once: all was read, and yet less can be learned than there could be."""
 
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver(Noted):
+    """Spans that are no calls of tools, counted by the instrumentation that made them."""
+
+    counts: Mapping[str, int]
 
 
 Read: TypeAlias = Execution | Unreadable | Noted
@@ -132,6 +140,15 @@ _UNREAD = (
     "the arguments of some calls are texts that are cut off or say no object; they are kept as "
     "they came, and nothing can be learned of parameters from them"
 )
+
+
+def passed_over(counts: Mapping[str, int]) -> PassedOver:
+    """Return what there is to tell of what was passed over, the most frequent first."""
+    most = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    named = [f"{number:,} of {name}" for name, number in most[:_MAX_NAMED]]
+    rest = sum(number for _, number in most[_MAX_NAMED:])
+    named += [f"{rest:,} of others"] if rest else []
+    return PassedOver(f"passed over, as they are no calls of tools: {', '.join(named)}", counts)
 
 
 def notes_of(where: str, arguments: Arguments) -> Iterator[Placed]:

@@ -106,6 +106,8 @@ class Conversation:
     """Ids of calls made at the same time, with their tools."""
     told: set[tuple[str, str | None]] = field(default_factory=set)
     """Ids and tools of calls that came with their results, and answered ids."""
+    failing: set[str] = field(default_factory=set)
+    """Calls that are said to have failed before their results come."""
     begun_calls: dict[str, str] = field(default_factory=dict)
     """Keys and places of calls that the form says to be running."""
     begun: list[object] = field(default_factory=list)
@@ -130,12 +132,19 @@ class Conversation:
         if call.key is not None and key in self.together and self.together[key] == tool:
             self._complete(key, call)  # one call, in two forms of one message
             return
-        sequence, self.calls = self.calls, self.calls + 1
+        arguments = _arguments(call.arguments)
         is_ambiguous = key in self.together
         self.together[key] = tool
-        if (unanswered := self.waiting.pop(key, None)) is not None:
+        unanswered = self.waiting.pop(key, None)
+        if unanswered is not None and _is_again(unanswered, call, arguments):
+            # Asked for in one event, begun in another, which may name the server.
+            in_name, named = split_name(str(tool))
+            server = call.server or in_name or unanswered.server
+            self.waiting[key] = unanswered._replace(tool=named, server=server)
+            return
+        if unanswered is not None:
             yield self._unanswered(key, unanswered, _SAME_ID if is_ambiguous else _NO_RESULT)
-        arguments = _arguments(call.arguments)
+        sequence, self.calls = self.calls, self.calls + 1
         if is_ambiguous or isinstance(arguments, str) or tool is None:
             why = arguments if isinstance(arguments, str) else _NO_NAME
             yield unreadable(call.where, _SAME_ID if is_ambiguous else why)
@@ -153,6 +162,10 @@ class Conversation:
         if key not in self.waiting:
             self.begun_calls[key] = where
 
+    def take_failure(self, call_id: object) -> None:
+        """Note that a call failed, whose result comes."""
+        self.failing.add(_key(call_id))
+
     def take_result(
         self, where: str, call_id: object, answer: Answer, of: str | None = None
     ) -> Iterator[Placed]:
@@ -161,14 +174,16 @@ class Conversation:
         `failed` says to `answer` that the call was never made.
         """
         key = _key(call_id)
-        if call_id is None and of is not None:
-            queue = self._queues.get(of) or next(filter(None, self._queues.values()), None)
+        if call_id is None and (of is not None or key not in self.waiting):
+            queue = self._queues.get(str(of)) or next(filter(None, self._queues.values()), None)
             key = queue.popleft() if queue else key
         if (opened := self.waiting.pop(key, None)) is not None:
             self._name_it()
             if call_id is not None:
                 self.told.add((key, None))
-            yield self._execution(key, opened, answer(failed=opened.arguments.parameters is None))
+            failed = key in self.failing or opened.arguments.parameters is None
+            self.failing.discard(key)
+            yield self._execution(key, opened, answer(failed=failed))
         elif key not in self.refused and (key, None) not in self.told:
             yield unreadable(where, _NO_CALL)
 
@@ -273,6 +288,12 @@ def _arguments(told: object) -> Arguments | str:
         return Arguments(check_json_object(value))
     except InvalidJsonValueError as error:
         return f"{_NO_ARGUMENTS} ({error})"
+
+
+def _is_again(opened: _Open, call: Call, arguments: Arguments | str) -> bool:
+    """Return whether a waiting call is told of a second time, maybe by a shorter name."""
+    is_same = isinstance(call.name, str) and str(opened.call.name).endswith(call.name)
+    return call.key is not None and is_same and opened.arguments == arguments
 
 
 def _key(call_id: object) -> str:

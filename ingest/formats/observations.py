@@ -95,7 +95,7 @@ class ObservationReader:
         session = first_name(metadata, *_SESSIONS) or first_name(outer, "sessionId") or session
         kind = value.get("run_type") or value.get("type")
         if isinstance(kind, str):
-            if kind.lower() == "tool":
+            if kind.lower() == "tool" or _is_executed(value, metadata):
                 yield from self._call(value, metadata, where or "the value", session)
             else:
                 self.others[kind] += 1
@@ -135,6 +135,16 @@ class ObservationReader:
             session_id=own or session or first_name(value, "trace_id", "traceId"),
             **answer.fields(),
         )
+
+
+def _is_executed(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
+    """Whether a span of another type is a tool's, by OpenTelemetry's conventions."""
+    attributes = metadata.get("attributes")
+    held = attributes if isinstance(attributes, dict) else {}
+    operation, name = held.get("gen_ai.operation.name"), value.get("name")
+    if isinstance(operation, str):
+        return operation == _EXECUTES.strip()
+    return "gen_ai.tool.name" in held or (isinstance(name, str) and name.startswith(_EXECUTES))
 
 
 def _name_of(value: dict[str, Any], metadata: dict[str, Any]) -> str | None:

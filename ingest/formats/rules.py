@@ -40,8 +40,12 @@ class _Way:
                 return None
         if self.group is None:
             return held
-        match = self.group.search(held) if isinstance(held, str) else None
-        return match[match.re.groups and 1] if match else None
+        if not isinstance(held, str):
+            return None
+        match = self.group.search(held)
+        if match is None:
+            return None
+        return match[1] if match.re.groups else match[0]
 
 
 Path: TypeAlias = tuple[_Way, ...]
@@ -56,12 +60,19 @@ class Condition:
     sign: str
     said: str
     pattern: re.Pattern[str] | None
+    words: tuple[str, ...]
+    """What is said, in its alternatives."""
+    key: str | None
+    """The member of an object that it is about, if the path is no more than that."""
 
     def holds(self, value: object) -> bool:
         """Return whether an object is so."""
-        held = value_at(value, self.path)
+        if self.key is not None and isinstance(value, dict):
+            held = value.get(self.key)
+        else:
+            held = value_at(value, self.path)
         if self.sign in ("=", "!="):
-            is_one = held is not None and _word(held) in self.said.split("|")
+            is_one = held is not None and _word(held) in self.words
             return is_one if self.sign == "=" else held is not None and not is_one
         if self.pattern is not None:
             return isinstance(held, str) and self.pattern.search(held) is not None
@@ -117,6 +128,11 @@ class Rule:
         """Whether it reads a result, of its own call or of another."""
         return bool(self.content or self.error) and not self.open
 
+    @property
+    def is_mark(self) -> bool:
+        """Whether it says no more than that a call failed, whose result stands elsewhere."""
+        return bool(self.failed) and not (self.is_call or self.is_result)
+
 
 @dataclass(frozen=True, slots=True)
 class _Text:
@@ -143,9 +159,19 @@ class Forms:
     times: tuple[Path, ...]
     places: dict[tuple[str, str | None], tuple[int, ...]] = field(default_factory=dict)
     """Places of rules by a member that each needs, and its text where it needs a certain one."""
+    _last: list[tuple[dict[str, Any], Rule | None]] = field(default_factory=list, init=False)
+    """The object that was asked of last: the walk asks several times of each."""
 
     def rule_of(self, value: dict[str, Any]) -> Rule | None:
-        """The first rule that fits an object."""
+        """Return the first rule that fits an object."""
+        for asked, rule in self._last:
+            if asked is value:
+                return rule
+        rule = self._find_rule(value)
+        self._last[:] = [(value, rule)]
+        return rule
+
+    def _find_rule(self, value: dict[str, Any]) -> Rule | None:
         places: list[int] = []
         for key, held in value.items():
             places += self.places.get((key, None), ())
@@ -262,7 +288,18 @@ def read_condition(text: str) -> Condition:
         raise ValueError(f"forms.toml: no condition: {text}")
     negated, path, sign, said = match.groups()
     pattern = re.compile(said) if sign == "~" else None
-    return Condition(read_path(path), bool(negated), sign or "", said, pattern)
+    ways = read_path(path)
+    return Condition(
+        ways, bool(negated), sign or "", said, pattern, tuple(said.split("|")), _member(ways)
+    )
+
+
+def _member(path: Path) -> str | None:
+    """Return the member that a path takes of an object, if it does nothing else."""
+    way = path[0]
+    if len(path) > 1 or len(way.steps) != 1 or way.group is not None:
+        return None
+    return None if way.steps[0] in ("*", "@key") else way.steps[0]
 
 
 def read_path(text: str) -> Path:

@@ -16,10 +16,10 @@ Their context, names and times are those of the nearest object around a call tha
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from aftercall.error_texts import split_name
 from aftercall.json_values import json_or_none, make_json_value
@@ -53,8 +53,7 @@ _ELEMENT = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
 _OF_THE_CLIENT = re.compile(r"\s*<tool_use_error>(.*)</tool_use_error>\s*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(NamedTuple):
     """What is said around an object."""
 
     agent: str | None = None
@@ -68,16 +67,16 @@ class _Scope:
 
     def inside(self, value: dict[str, Any]) -> "_Scope":
         forms = read_forms()
-        named = {
-            "agent": name_of(first_at(value, forms.agents, (str,))) or self.agent,
-            "model": name_of(first_at(value, forms.models, (str,))) or self.model,
-            "role": value.get("role", self.role),
-            "session": name_of(first_at(value, forms.sessions, (str, int))) or self.session,
-        }
-        return replace(self, **named)
+        return self._replace(
+            agent=name_of(first_at(value, forms.agents, (str,))) or self.agent,
+            model=name_of(first_at(value, forms.models, (str,))) or self.model,
+            role=value.get("role", self.role),
+            session=name_of(first_at(value, forms.sessions, (str, int))) or self.session,
+        )
 
     def later(self, value: dict[str, Any]) -> "_Scope":
-        return replace(self, at=_time_of(value) or self.at)
+        at = _time_of(value)
+        return self if at is None else self._replace(at=at)
 
 
 @dataclass(slots=True)
@@ -89,7 +88,7 @@ class Transcripts:
     guesses: ErrorGuesses = field(init=False)
     _stories: dict[str | None, Conversation] = field(default_factory=dict)
     _current: str | None = None
-    _outer: _Scope = _Scope()
+    _outer: _Scope = field(default_factory=_Scope)
     _is_known: bool = False
 
     def __post_init__(self) -> None:
@@ -157,7 +156,7 @@ class Transcripts:
         rule = forms.rule_of(value)
         named = name_of(value_at(value, rule.session)) if rule and not rule.is_call else None
         if rule is not None and named is not None:
-            self._outer = replace(self._outer, form=rule.form, usual=rule.agent)
+            self._outer = self._outer._replace(form=rule.form, usual=rule.agent)
         named = named or name_of(first_at(value, forms.sessions, (str, int)))
         self._current = named or self._current
         thread = name_of(value_at(value, rule.thread)) if rule else None
@@ -211,11 +210,11 @@ class Transcripts:
             return
         self._is_known = True
         if rule.agent is not None:
-            scope = replace(scope, form=rule.form, usual=rule.agent)
+            scope = scope._replace(form=rule.form, usual=rule.agent)
         if rule.deep:
             yield from self._inside(conversation, value, where, scope, depth)
         yield from self._apply(conversation, rule, value, where, scope)
-        is_whole = rule.is_call or rule.is_result or rule.open or rule.ignored
+        is_whole = rule.is_call or rule.is_result or rule.is_mark or rule.open or rule.ignored
         if not rule.deep and not is_whole:
             yield from self._inside(conversation, value, where, scope, depth)
 
@@ -298,6 +297,8 @@ class Transcripts:
         if rule.open:
             conversation.take_running(_shown(where), call_id)
             return
+        if rule.is_mark and any(condition.holds(value) for condition in rule.failed):
+            conversation.take_failure(call_id)
         answer = partial(self._answer, rule, value)
         if rule.is_call:
             form = scope.form or rule.form
@@ -354,6 +355,12 @@ def is_transcript(value: object, depth: int = 12) -> bool:
     return read_forms().rule_of(value) is not None or (
         depth > 0 and any(is_transcript(each, depth - 1) for each in value.values())
     )
+
+
+def is_half(value: object) -> bool:
+    """Whether a value is a call without its result, or a result without its call."""
+    rule = read_forms().rule_of(value) if isinstance(value, dict) else None
+    return rule is not None and not rule.deep and (rule.is_call or rule.open) != rule.is_result
 
 
 def is_like_transcript(value: dict[str, Any]) -> bool:
@@ -441,6 +448,8 @@ def _begins(value: object, depth: int = 2 * _WRAPPED) -> bool:
 
 
 def _members(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        value = {"": value}
     for key, held in value.items() if isinstance(value, dict) else ():
         for each in held if isinstance(held, list) else [held]:
             yield {"key": key, "value": each}

@@ -4,7 +4,7 @@ import argparse
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,9 @@ from service.cli.options import add_common, note, run, say, seldom, settings_fro
 
 if TYPE_CHECKING:
     from aftercall.client import Client
+    from ingest.formats.calls import Given, Placed
+    from ingest.formats.detection import Detection
+    from ingest.formats.transcripts import Transcripts
     from service.imports import ImportReport
     from service.settings import Settings
     from service.sources import Source
@@ -131,6 +134,7 @@ def _import_calls(
         files = _Files(args, report, client, is_one=len(sources) == 1)
         for source in sources:
             files.take(source, stdin)
+        files.end_folder()
         for line in files.summary():
             say(line)
     if args.dry_run:
@@ -171,6 +175,9 @@ class _Files:
         self._retention = timedelta(days=days) if days else None
         self._pattern = _error_pattern(args.error_prefix, args.error_pattern)
         self._progress = seldom(say)
+        self._folder = ""
+        self._halves: Transcripts | None = None
+        """Of the folder: files that are half a call each."""
 
     def take(self, source: "Source", stdin: io.BufferedReader | None) -> None:
         """Read a file; a damaged one among others is told of."""
@@ -189,6 +196,15 @@ class _Files:
                 raise
             self._report.reject(source.name, str(error))
 
+    def end_folder(self) -> None:
+        """Take what is open at the end of a folder whose files are an event each."""
+        from ingest.formats.detection import Detection
+
+        if self._halves is not None:
+            self._report.prefix = f"{self._folder}, "
+            self._send(self._halves.finish(), Detection("transcripts", "document"), self._folder)
+        self._halves = None
+
     def summary(self) -> Iterator[str]:
         """Return what there is to say at the end, a line each."""
         for title, number in self.kinds.most_common():
@@ -204,7 +220,7 @@ class _Files:
         from ingest.formats.calls import Given
         from ingest.formats.detection import LOOK_BYTES, contents, look_at
         from service.archive import STDIO
-        from service.imports import read, send
+        from service.imports import read
 
         args, report = self._args, self._report
         beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
@@ -225,18 +241,38 @@ class _Files:
             error_pattern=self._pattern,
         )
         kinds, before = self._make_kinds(guessed=self._guessed), report.calls
+        is_one_value = len(beginning) < LOOK_BYTES and b"\n" not in beginning.strip()
+        is_one_value |= chosen.shape == "document"
+        halves = self._halves_of(name, given) if is_one_value else None
+        self._send(read(stream, chosen, given, kinds, halves), chosen, name)
+        title = next((form for form, _ in kinds.forms.most_common(1)), _TITLES[chosen.format])
+        self.kinds[title] += 1
+        if report.calls == before:
+            self.unread.append(f"{name} holds {contents(beginning)}")
+
+    def _halves_of(self, name: str, given: "Given") -> "Transcripts":
+        """Return what takes the files of a folder that are half a call each, in their order."""
+        from ingest.formats.transcripts import Transcripts
+
+        folder = str(Path(name).parent)
+        if self._halves is None or folder != self._folder:
+            self.end_folder()
+            self._folder, self._halves = folder, Transcripts(given)
+            self._halves.guesses.beginnings = self._guessed
+        return self._halves
+
+    def _send(self, pieces: "Iterable[Placed]", chosen: "Detection", name: str) -> None:
+        from service.imports import send
+
+        report = self._report
         send(
-            read(stream, chosen, given, kinds),
+            pieces,
             chosen,
             client=self._client,
             report=report,
             retention=self._retention,
             on_progress=lambda: self._progress(f"{report.calls:,} calls, in {name}"),
         )
-        title = next((form for form, _ in kinds.forms.most_common(1)), _TITLES[chosen.format])
-        self.kinds[title] += 1
-        if report.calls == before:
-            self.unread.append(f"{name} holds {contents(beginning)}")
 
 
 def _retention_days(args: argparse.Namespace) -> float:

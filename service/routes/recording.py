@@ -1,6 +1,8 @@
 """Recording executions, and reading one back; spans of OpenTelemetry are recorded too."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.background import aside
 from aftercall.models import Execution, RecordReceipt
-from ingest.formats.calls import Placed, Unreadable
+from ingest.formats.calls import PassedOver, Placed, Unreadable, passed_over
 from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
@@ -69,11 +71,49 @@ _MAX_JSON_MEMBERS = 2_000_000
 four 32; 10,000 spans of twenty attributes have fewer."""
 
 
+_EVERY_S = 3600.0
+_MAX_NAMES = 1000
+"""Names are a sender's to choose: those beyond are counted together, a workspace each."""
+_OTHERS = "others"
+
+
+@dataclass(slots=True)
+class PassedOverSpans:
+    """Counts spans that are no calls of tools; says how many, once an hour of each instrumentation.
+
+    Exporters warn of each answer that says something, and most requests hold spans of models,
+    agents and HTTP besides those of tools.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _said_at: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def take(self, workspace: str, counts: Mapping[str, int]) -> str | None:
+        """Count more spans of a workspace, and return what there is to say; None for nothing.
+
+        All that was counted since an instrumentation was said last is in its figure.
+        """
+        now = self.clock()
+        due: set[tuple[str, str]] = set()
+        for name, number in counts.items():
+            key = (workspace, name)
+            if key not in self._said_at and len(self._said_at) >= _MAX_NAMES:
+                key = (workspace, _OTHERS)
+            self._counts[key] += number
+            if now - self._said_at.get(key, -_EVERY_S) >= _EVERY_S:
+                due.add(key)
+        self._said_at |= dict.fromkeys(due, now)
+        said = {key[1]: self._counts.pop(key) for key in due}
+        return passed_over(said).message if said else None
+
+
 @dataclass(slots=True)
 class _Outcome:
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
 
     def reject(self, place: str, message: str) -> None:
         self.rejected += 1
@@ -97,7 +137,8 @@ async def export_traces(request: Request, space: Recording) -> Response:
 
     Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
     executions; all others are taken and left out. Sending a span again is harmless. Spans that
-    cannot be read are counted in `partialSuccess`, with the first reasons.
+    cannot be read are counted in `partialSuccess`, with the first reasons; how many were left out
+    is said there by instrumentation, once an hour each.
     """
     encoding = errors.media_type(request.headers)
     if encoding not in {errors.PROTOBUF, _JSON}:
@@ -119,6 +160,8 @@ async def export_traces(request: Request, space: Recording) -> Response:
         batch: list[Placed]
         while batch := await aside(list, islice(located, _BATCH), when=is_large):
             await _store(batch, outcome, *space)
+    said = request.app.state.passed_over.take(space.workspace, outcome.passed_over)
+    outcome.notes += [] if said is None else [errors.safe_message(said)]
     encode = success_protobuf if encoding == errors.PROTOBUF else success_json
     return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
 
@@ -138,6 +181,8 @@ async def _store(
             places.append(where)
         elif isinstance(read, Unreadable):
             outcome.reject(where, read.message)
+        elif isinstance(read, PassedOver):
+            outcome.passed_over.update(read.counts)
         else:
             outcome.notes.append(read.message)
     receipt = await context.intake.accept(workspace, executions, principal=context.caller.principal)

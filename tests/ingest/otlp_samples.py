@@ -2,25 +2,30 @@
 
 import base64
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from ingest.formats.calls import Read
+from ingest.formats.calls import PassedOver, Placed, Read
 from ingest.formats.otlp.reading import read_json, read_protobuf
 
 Json = dict[str, Any]
 
 
 def of_json(value: object) -> list[Read]:
-    """What a request says."""
-    return [each.read for each in read_json(value)]
+    """What a request says of calls."""
+    return _calls(read_json(value))
 
 
 def of_protobuf(body: bytes) -> list[Read]:
     """The same, of a message in protobuf."""
-    return [each.read for each in read_protobuf(body)]
+    return _calls(read_protobuf(body))
+
+
+def _calls(placed: Iterable[Placed]) -> list[Read]:
+    return [each.read for each in placed if not isinstance(each.read, PassedOver)]
 
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -14,9 +14,11 @@ from aftercall.models import Execution
 from ingest.formats.calls import Given, LeftOut
 from ingest.formats.detection import LOOK_BYTES, look_at
 from service.imports import read
-from tests.ingest.forms import DOCUMENTS, LINES
+from tests.ingest import agent_forms, forms
 from tests.ingest.transcripts import AT
 
+LINES = forms.LINES | agent_forms.LINES
+DOCUMENTS = forms.DOCUMENTS | agent_forms.DOCUMENTS
 FILES = {
     **{form: "\n".join(each if isinstance(each, str) else json.dumps(each) for each in values)
        for form, values in LINES.items()},

@@ -232,6 +232,26 @@ def test_folders_zips_and_utf_16_are_read_and_kinds_are_counted(tmp_path: Path) 
     assert "means no file" in err
 
 
+def test_a_folder_with_a_file_an_event_is_read_as_one_session(tmp_path: Path) -> None:
+    """Calls and results find each other across the files of a folder, and of no other folder."""
+    for folder, said in (("one", "sun"), ("two", "rain")):
+        (tmp_path / folder).mkdir()
+        asked = {"kind": "ActionEvent", "tool_name": "lookup", "tool_call_id": "c1",
+                 "tool_call": {"arguments": '{"city": "Oslo"}'}}  # fmt: skip
+        answer = {"kind": "ObservationEvent", "tool_call_id": "c1", "tool_name": "lookup",
+                  "observation": {"content": [{"type": "text", "text": said}]}}  # fmt: skip
+        open_call = asked | {"tool_call_id": "c2"}
+        for number, event in enumerate((asked, answer, open_call)):
+            path = tmp_path / folder / f"event-{number}.json"
+            path.write_text(json.dumps(event, indent=number or None))
+    # Lines of one file belong together, however few they are.
+    lines = [called("c9", "book", {"seat": 1}), answered("c9", "done")]
+    (tmp_path / "two" / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    status, out, err = finished("import", "--dry-run", str(tmp_path))
+    assert (status, out) == (0, "3 valid, 0 duplicates, 0 rejected\n")
+    assert "left out, 2: the call has no result here" in err
+
+
 def test_the_last_call_of_an_interrupted_session_is_left_out() -> None:
     """It is counted by its reason, and no rejection; results that read as errors are told of."""
     told = [

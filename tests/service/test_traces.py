@@ -20,7 +20,8 @@ from opentelemetry.trace import StatusCode, Tracer, format_span_id, format_trace
 
 from ingest.formats.otlp.reading import execution_id_of
 from mongo.errors import StoreError
-from tests.ingest.otlp_samples import START_NS, Json, in_protobuf, request, tool_span
+from service.routes.recording import PassedOverSpans
+from tests.ingest.otlp_samples import START_NS, Json, in_protobuf, request, span, tool_span
 from tests.service.running_service import RunningService
 
 pytestmark = pytest.mark.real
@@ -163,6 +164,31 @@ def test_partial_success_counts_and_explains(service: RunningService) -> None:
     answered = ExportTraceServiceResponse.FromString(response.content).partial_success
     assert (answered.rejected_spans, answered.error_message) == (8, message)
     assert len(message) < 2_000
+
+
+def test_what_is_passed_over_is_said_once_by_instrumentation(service: RunningService) -> None:
+    """The first time, and not in each answer: exporters warn of every one that says something."""
+    chat = span(1, {"gen_ai.operation.name": "chat"}, spanId="00000000000000aa")
+    value = request(chat, tool_span(110))
+    value["resourceSpans"][0]["scopeSpans"][0]["scope"] = {"name": "some.instrumentation"}
+    told = service.client.post("/v1/traces", json=value).json()["partialSuccess"]
+    said = "passed over, as they are no calls of tools: 1 of some.instrumentation"
+    assert told == {"errorMessage": said}
+    assert service.client.post("/v1/traces", json=value).json() == {}
+
+
+def test_counts_are_said_an_hour_later_and_of_each_workspace_alone() -> None:
+    """Nothing of what another workspace sent; names beyond a bound are others."""
+    now = [0.0]
+    spans = PassedOverSpans(clock=lambda: now[0])
+    assert spans.take("one", {"a": 2, "b": 1}).endswith(": 2 of a, 1 of b")
+    assert spans.take("one", {"a": 5}) is None
+    assert spans.take("two", {"a": 1}).endswith(": 1 of a")
+    now[0] = 3600.0
+    assert spans.take("one", {"a": 1}).endswith(": 6 of a")
+    for number in range(1000):
+        spans.take("one", {f"name {number}": 1})
+    assert spans.take("three", {"z": 4}).endswith(": 4 of others")
 
 
 def test_another_span_with_the_same_ids_is_rejected(service: RunningService) -> None:

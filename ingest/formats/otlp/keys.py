@@ -55,7 +55,13 @@ OI_ARGUMENTS: Final = "tool_call.function.arguments"
 OI_OUTPUT: Final = "output.value"
 OI_SESSION: Final = "session.id"
 OI_AGENT: Final = "agent.name"
-STRANDS_STATUS: Final = "tool.status"
+FAILED: Final = {
+    "tool.status": "error",
+    "gen_ai.tool.status": "error",
+    "langfuse.observation.level": "ERROR",
+}
+"""What says that a call failed, whatever the span's status is: Strands Agents, and Langfuse."""
+LANGFUSE_MESSAGE: Final = "langfuse.observation.status_message"
 TOOL_MESSAGE: Final = "gen_ai.tool.message"
 TOOL_CHOICE: Final = "gen_ai.choice"
 """Events with the arguments (`content`) and the result (`message`), as Strands Agents writes."""
@@ -105,7 +111,9 @@ VENDORS: Final = (
     Vendor("mlflow.spanType", '"TOOL"', "mlflow.spanInputs", "mlflow.spanOutputs"),
     Vendor("mlflow.spanType", "TOOL", "mlflow.spanInputs", "mlflow.spanOutputs"),
 )  # fmt: skip
-"""The Vercel AI SDK, Traceloop's OpenLLMetry, LangSmith's exporter, Langfuse and MLflow."""
+"""The Vercel AI SDK, Traceloop's OpenLLMetry, LangSmith's exporter, Langfuse and MLflow. Strands
+Agents keep the GenAI convention, CrewAI's instrumentation OpenInference's; CrewAI's own telemetry
+(`Tool Usage`) has neither arguments nor results and is passed over."""
 RECORDED_AS: Final = "aftercall.execution_id"
 """On spans of calls that the SDK has recorded itself."""
 CONTENT: Final = frozenset({
@@ -117,7 +125,8 @@ CONTENT: Final = frozenset({
 PLAIN: Final = frozenset({
     OPERATION, TOOL_NAME, TOOL_CALL_ID, AGENT_NAME, CONVERSATION, MCP_METHOD, MCP_SESSION,
     FASTMCP_SERVER, SERVER_ADDRESS, RPC_STATUS, RPC_ERROR_CODE, RPC_ERROR_MESSAGE, SPAN_KIND,
-    OI_TOOL_NAME, OI_TOOL_ID, OI_SESSION, OI_AGENT, ERROR_TYPE, RECORDED_AS, STRANDS_STATUS,
+    OI_TOOL_NAME, OI_TOOL_ID, OI_SESSION, OI_AGENT, ERROR_TYPE, RECORDED_AS,
+    LANGFUSE_MESSAGE, *FAILED,
     *(each.mark for each in VENDORS), *(each.name for each in VENDORS if each.name),
     *(each.call_id for each in VENDORS if each.call_id),
 })  # fmt: skip

@@ -24,6 +24,7 @@ recorded already: by our own SDK (`aftercall.execution_id`), or by a span around
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -34,7 +35,7 @@ from pydantic import ValidationError
 
 from aftercall.json_values import JsonValue, bounded_text, clean_text, make_json_value
 from aftercall.models import Execution, ExecutionError
-from ingest.formats.calls import Noted, Placed, Unreadable
+from ingest.formats.calls import Noted, Placed, Unreadable, passed_over
 from ingest.formats.otlp import keys
 from ingest.formats.otlp.keys import (
     MAX_NAME,
@@ -73,6 +74,7 @@ _SENDS = "MCP send "
 _MAX_CLIMB = 64
 """Ancestors that are looked at: traces are a few levels deep, and hostile ones run in circles."""
 _MAX_REASON = 300
+_MAX_MAKER = 100
 _MAX_MESSAGE = 8_000
 _MAX_STACK = 16_000
 _DIGEST_CHARS = 32
@@ -312,6 +314,11 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
         if isinstance(span, Span):
             family.add(span, calls[-1] if isinstance(calls[-1], ToolCall) else None)
     without_arguments = unread = found = 0
+    others = Counter(
+        _maker_of(span)
+        for span, call in zip(spans, calls, strict=True)
+        if call is None and isinstance(span, Span)
+    )
     for span, call in zip(spans, calls, strict=True):
         try:
             if isinstance(call, BadSpanError):
@@ -347,6 +354,14 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
             "switch"
         )
         yield Placed("", Noted(note))
+    if others:
+        yield Placed("", passed_over(others))
+
+
+def _maker_of(span: Span) -> str:
+    """Return who made a span: its instrumentation, else its service."""
+    service = loose_text(span.resource.get(keys.SERVICE_NAME)) or _UNNAMED_SERVICE
+    return bounded_text(clean_text(span.instrumentation) or service, _MAX_MAKER)
 
 
 def execution_id_of(trace_id: str, span_id: str) -> str:
@@ -420,14 +435,16 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
 def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError | None:
     """The error of a call that failed.
 
-    It failed when its status is ERROR, or when there is an `error.type` and the status is not set
-    to OK. An exception that was recorded on a span that did not fail was dealt with. The text of a
-    result never makes a failure.
+    It failed when its status is ERROR, when an attribute says that the tool answered with an error
+    (the span itself may have ended well), or when there is an `error.type` and the status is not
+    set to OK. An exception that was recorded on a span that did not fail was dealt with. The text
+    of a result never makes a failure.
     """
-    error_type = loose_text(span.attributes.get(keys.ERROR_TYPE))
-    is_marked = span.attributes.get(keys.STRANDS_STATUS) == "error"
-    is_unmarked = error_type is None and not is_marked
-    if span.status != ERROR_STATUS and (is_unmarked or span.status == OK_STATUS):
+    attributes = span.attributes
+    error_type = loose_text(attributes.get(keys.ERROR_TYPE))
+    is_marked = any(attributes.get(key) == said for key, said in keys.FAILED.items())
+    is_typed = error_type is not None and span.status != OK_STATUS
+    if span.status != ERROR_STATUS and not is_marked and not is_typed:
         return None
     exception = span.exception
     if error_type in {None, _UNSPECIFIC}:
@@ -436,6 +453,7 @@ def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError |
         loose_text(exception.get(keys.EXCEPTION_MESSAGE))
         or span.status_message
         or call.error_message
+        or loose_text(attributes.get(keys.LANGFUSE_MESSAGE))
         or words_of(result)
         or str(error_type)
     )

@@ -50,6 +50,8 @@ class Span:
 
     place: Place
     resource: Attributes
+    instrumentation: str = ""
+    """The name of the scope: the library that made it."""
     trace_id: str = ""
     span_id: str = ""
     parent_span_id: str = ""
@@ -119,39 +121,43 @@ def json_spans(value: object) -> Iterator[Span | NoSpan]:
         told = group.get("resource")
         listed = told.get("attributes") if isinstance(told, dict) else None
         resource = _attributes(listed, keys.OF_RESOURCES)
-        for place, span in _of_group(group, resource_at):
+        for place, span, scope in _of_group(group, resource_at):
             number += 1
             count_span(number)
             if isinstance(span, dict):
-                yield _span(span, place, resource)
+                yield _span(span, place, resource, scope)
             else:
                 yield NoSpan(place, "must be an object" if len(place) > 2 else str(span))
 
 
-def _of_group(group: Members, resource_at: int) -> Iterator[tuple[Place, object]]:
+def _of_group(group: Members, resource_at: int) -> Iterator[tuple[Place, object, str]]:
+    """Give each span with its place and the name of its instrumentation; or what is wrong there."""
     scopes = group.get("scopeSpans")
     if scopes is not None and not isinstance(scopes, list):
-        yield (resource_at,), "its `scopeSpans` must be a list"
+        yield (resource_at,), "its `scopeSpans` must be a list", ""
         return
     for scope_at, scope in enumerate(scopes or ()):
         place = resource_at, scope_at
         if not isinstance(scope, dict):
-            yield place, "must be an object with `spans`"
+            yield place, "must be an object with `spans`", ""
             continue
         listed = scope.get("spans")
         if listed is not None and not isinstance(listed, list):
-            yield place, "its `spans` must be a list"
+            yield place, "its `spans` must be a list", ""
             continue
+        made_by = scope.get("scope")
+        name = _text(made_by.get("name")) if isinstance(made_by, dict) else ""
         for span_at, span in enumerate(listed or ()):
-            yield (*place, span_at), span
+            yield (*place, span_at), span, name
 
 
-def _span(value: Members, place: Place, resource: Attributes) -> Span:
+def _span(value: Members, place: Place, resource: Attributes, instrumentation: str) -> Span:
     listed = value.get("attributes")
     attributes = _attributes(listed, keys.PLAIN)
     span = Span(
         place,
         resource,
+        instrumentation,
         trace_id=_id(value.get("traceId"), 16),
         span_id=_id(value.get("spanId"), 8),
         parent_span_id=_id(value.get("parentSpanId"), 8),
@@ -278,11 +284,14 @@ def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
             parts = wire.Group.FromString(group)
             listed = wire.Resource.FromString(parts.resource).attributes
             resource = _attributes(_pairs(listed, keys.OF_RESOURCES, budget), keys.OF_RESOURCES)
-            for scope_at, scope in enumerate(parts.scopes):
-                for span_at, found in enumerate(wire.Scope.FromString(scope).spans):
+            for scope_at, listed_scope in enumerate(parts.scopes):
+                scope = wire.Scope.FromString(listed_scope)
+                name = _decoded(wire.Instrumentation.FromString(scope.scope).name)
+                for span_at, found in enumerate(scope.spans):
                     number += 1
                     count_span(number)
-                    yield _span(_members(found, budget), (resource_at, scope_at, span_at), resource)
+                    place = resource_at, scope_at, span_at
+                    yield _span(_members(found, budget), place, resource, name)
     except DecodeError as error:
         raise OtlpError(
             f"the body is no ExportTraceServiceRequest in protobuf: {error}; nothing was stored, "

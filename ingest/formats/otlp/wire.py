@@ -15,7 +15,7 @@ _MESSAGES: Final[dict[str, dict[int, tuple[str, str]]]] = {
     "Traces": {1: ("groups", "bytes*")},
     "Group": {1: ("resource", "bytes"), 2: ("scopes", "bytes*")},
     "Resource": {1: ("attributes", "bytes*")},
-    "Scope": {2: ("spans", "bytes*")},
+    "Scope": {1: ("scope", "bytes"), 2: ("spans", "bytes*")},
     "Span": {
         1: ("traceId", "bytes"), 2: ("spanId", "bytes"), 4: ("parentSpanId", "bytes"),
         5: ("name", "bytes"), 6: ("kind", "int32"), 7: ("startTimeUnixNano", "fixed64"),
@@ -31,6 +31,7 @@ _MESSAGES: Final[dict[str, dict[int, tuple[str, str]]]] = {
         7: ("bytes", "bytes|"),
     },
     "Values": {1: ("values", "bytes*")},
+    "Instrumentation": {1: ("name", "bytes")},
     "Success": {1: ("partial", "bytes")},
     "Partial": {1: ("rejected", "int64"), 2: ("message", "bytes")},
     "RpcStatus": {1: ("code", "int32"), 2: ("message", "bytes")},
@@ -60,8 +61,8 @@ def _made() -> dict[str, Any]:
 
 
 _CLASSES: Final = {name.removeprefix("aftercall."): made for name, made in _made().items()}
-Traces, Group, Resource, Scope, Span, Event, Status, Pair, Value, Values = (
-    _CLASSES[name] for name in list(_MESSAGES)[:10]
+Traces, Group, Resource, Scope, Span, Event, Status, Pair, Value, Values, Instrumentation = (
+    _CLASSES[name] for name in list(_MESSAGES)[:11]
 )
 
 

@@ -21,8 +21,11 @@ from retrieval.knowledge.values.parameters import (
     Path,
     ToolView,
     element_view,
+    general,
     leaves_like,
     object_view,
+    unknown_inside,
+    value_at,
     view_of_schema,
 )
 from retrieval.knowledge.values.scalars import fits, is_marked, plainer, says_nothing
@@ -182,7 +185,7 @@ def faults_of(
         return reading.faults
     said = tuple(map(_of_form, reading.faults))
     if schema is not None:
-        said = _without_alternatives(said)
+        said = tuple(_of_name(fault, parameters, schema) for fault in _without_alternatives(said))
     if view is not None:
         said = _plausible(said, parameters, view)
         blamed = reading.category in ("invalid_parameters", "unknown")
@@ -273,6 +276,36 @@ def _without_alternatives(said: tuple[Fault, ...]) -> tuple[Fault, ...]:
 
 _TELLS_OF_MORE = NOT_ABOUT_PARAMETERS | {"conflict", "timeout", "contract_violation"}
 """What is stated of a call that ran, or that was not let run for other reasons."""
+
+
+def _of_name(fault: Fault, parameters: JsonObject, schema: JsonObject) -> Fault:
+    """Return the fault as one of a name, where the live schema shows that the name is at fault.
+
+    A name that was sent and that the schema does not have is unexpected, whatever words are used;
+    one that was not sent and that it has is missing: some validators say that it has a wrong type.
+    """
+    if not fault.path or not isinstance(fault.path[-1], str) or fault.kind in _OF_NAMES:
+        return fault
+    *above, name = fault.path
+    around = value_at(parameters, tuple(above)) if above else parameters
+    if not isinstance(around, dict) or fault.guessed_place:
+        return fault
+    view = object_view(schema, tuple(above), around) if above else view_of_schema(schema)
+    if view is None or not view.parameters:
+        return fault
+    if name not in around and name in view.parameters:
+        return replace(fault, kind="missing", value_text=None)
+    if above:
+        is_unknown = general(fault.path) in unknown_inside(schema, parameters)
+    else:
+        is_unknown = name in view.unknown(around) and not schema.get("additionalProperties")
+    if is_unknown and name in around and fault.kind in _VAGUE:
+        return replace(fault, kind="unexpected", value_text=None)
+    return fault
+
+
+_OF_NAMES = frozenset({"missing", "unexpected"})
+_VAGUE = frozenset({"invalid", "not_found"})
 
 
 def _of_form(fault: Fault) -> Fault:

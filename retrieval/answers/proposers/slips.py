@@ -234,14 +234,23 @@ def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
                      ("schema",), covers=frozenset({index}))  # fmt: skip
 
 
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
+_OF_SHARES = frozenset(("fraction", "ratio", "share", "proportion"))
+"""Words of a description that say that 1 is the whole."""
+
+
 def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """Yield the number that the description gives a label, or whole money counted in cents."""
+    """Yield the number that the description gives a label, a share of one, or money in cents."""
     value, view = case.parameters[name], case.parameter(name)
     if view is None:
         return
     if isinstance(value, str) and (found := _meaning(view.description, value)) is not None:
         reason = f"the description says that {found} means so"
         yield one(index, put(case, name, found), reason, _CODED, "schema")
+    percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if percent and (view.maximum == 1 or not view.described_by.isdisjoint(_OF_SHARES)):
+        reason = "the tool takes a share of one"
+        yield one(index, put(case, name, float(percent[1]) / 100), reason, _IN_CENTS, "schema")
     if isinstance(value, float) and not view.described_by.isdisjoint(WORDS["hundredths"]):
         cents = round(100 * value)
         if abs(100 * value - cents) < 1e-6:  # 100 * 19.99 is 1998.9999

@@ -111,7 +111,7 @@ def _json_type(name: str) -> JsonType | None:
         name = name[article.end() :]
     low = name.strip().lower()
     start = next((kind for text, kind in _TYPE_STARTS if low.startswith(text)), None)
-    bare = low.strip("'\"`[]*")
+    bare = low.partition("<")[0].strip("'\"`[]*")  # `java.util.ArrayList<java.lang.String>`
     return start or _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
 
 
@@ -165,9 +165,24 @@ def is_number(text: str) -> bool:
     return len(text) <= _LONGEST_NUMBER and number_of(text.strip()) is not None
 
 
+_RUBY = re.compile(
+    r"(?P<open>[{,]\s?)(?:\"(?P<text>[^\"\n]{1,100})\"|:(?P<symbol>\w{1,100}))\s?=>\s?"
+)
+_RUBY_NIL = re.compile(r": nil(?=[,}\]])")
+
+
+def _as_json_of_ruby(text: str) -> str:
+    """Return a text whose hashes are written as JSON, where they are written as Ruby does."""
+    if "=>" not in text:
+        return text
+    text = _RUBY.sub(lambda pair: f'{pair["open"]}"{pair["text"] or pair["symbol"]}": ', text)
+    return _RUBY_NIL.sub(": null", text)
+
+
 def embedded_json(text: str) -> Iterator[JsonValue]:
     """JSON objects and arrays inside a message, also in Python's writing; at most three."""
     decoder = json.JSONDecoder()
+    text = _as_json_of_ruby(text)
     position, found = 0, 0
     for _ in range(_MAX_OPENINGS):
         match = _OPENING.search(text, position)
@@ -347,13 +362,36 @@ def read_text(message: str) -> Iterator[Fault]:
     instance = _INSTANCE.search(message) if "On instance[" in message else None
     at = re.findall(r"\[(\d+|'[^']+')\]", instance["place"]) if instance else []
     place = tuple(int(part) if part.isdecimal() else part.strip("'") for part in at)
+    known = _printed_names(message) if instance else ()
     said = {cue for cue in _CUES if cue in low}
     for phrase in _ALL_PHRASES:
         if not said.isdisjoint(phrase.cues):
             for match in compiled(phrase.pattern).finditer(message):
                 for fault in _faults_of(phrase, match):
                     above = fault.path if fault.kind in ("missing", "unexpected") else ()
+                    if fault.kind == "unexpected":
+                        fault = replace(fault, known=fault.known or known)  # noqa: PLW2901
                     yield replace(fault, path=(*place, *above)) if place else fault
+
+
+_PRINTED_SCHEMA = re.compile(
+    r"^Failed validating 'additionalProperties' in schema[^\n]{0,300}:\n"
+    r"(?P<schema>(?:[ ]{4}[^\n]*\n){1,200})",
+    re.MULTILINE,
+)
+
+
+def _printed_names(message: str) -> tuple[str, ...]:
+    """Return the properties of the schema that jsonschema prints with its complaint."""
+    found = _PRINTED_SCHEMA.search(message)
+    if found is None:
+        return ()
+    try:
+        schema = literal_eval(found["schema"].strip()[:_MAX_LITERAL])
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return ()
+    names = schema.get("properties") if isinstance(schema, dict) else None
+    return tuple(filter(lambda name: isinstance(name, str), names)) if names else ()
 
 
 def path_of(name: str | None, above: str | None = None) -> Path:
@@ -381,8 +419,10 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             names = [name]
             if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
                 names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
-            known = tuple(quoted_in(groups.get("known", "")))
+            known = tuple(quoted_in(groups.get("known", ""))) or _listed(groups.get("known", ""))
             near = _bare(groups.get("near"))
+            if near is not None and (others := _or_else(match)):
+                near, known = None, tuple(filter(None, (near, *others)))
             rival = next(map(str, path_of(groups.get("rival"))), None)
             paths = [path for path in (path_of(each, at) for each in names) if path]
             for path in paths if any(names) else [()]:
@@ -405,6 +445,19 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             fault = Fault("invalid", place, value_text=value, suggested=near, given_types=given)
             found = _of_value(kind, fault, groups, phrase)
             yield from [found] if found else []
+
+
+_OR = re.compile(r"\A['\"`]?(?:,? (?:or )?['\"`][^'\"`\n]{1,64}['\"`]){1,8}")
+
+
+def _or_else(match: re.Match[str]) -> list[str]:
+    """Return what a message names beside the near name: `Did you mean "from" or "to"?`."""
+    more = _OR.match(match.string[match.end("near") :])
+    return [name for name in quoted_in(more[0].lstrip("'\"`")) if name.strip()] if more else []
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(_NAME.findall(text)) if "," in text else ()
 
 
 _ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')

@@ -40,7 +40,7 @@ from retrieval.knowledge.reading.signature import (
 from retrieval.knowledge.reading.structured import read_pydantic, read_structured
 from retrieval.knowledge.values.forms import told_forms
 from retrieval.knowledge.values.likeness import words_of
-from retrieval.knowledge.values.parameters import Path, leaves_like
+from retrieval.knowledge.values.parameters import Path, leaves_like, value_at
 from retrieval.knowledge.values.scalars import type_of
 
 _RAN = re.compile(
@@ -153,10 +153,12 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     found = [f for f in said if f.kind in ("missing", "unexpected") or f.path not in absent]
     is_cut = are_arguments_cut(message, parameters)
     tied = (_tied(place(fault, parameters), parameters, leaves) for fault in found)
+    tied = (_of_number(fault, parameters) for fault in tied)
     placed = [f for f in tied if f.path or not f.given_types or f.value_text is not None]
     placed += [each for fault in placed for each in strangers(fault, parameters)]
     faults = tuple(_dedupe(_joined(list(_dedupe(of_alternatives(placed))))))
-    if _PRINTED.match(message):  # of its own files, and not of the call; but for a value of it
+    # Of files or code of its own, and not of the call; but for a value of it.
+    if _PRINTED.match(message) or _SENT_CODE.search(message):
         faults = tuple(f for f in faults if f.path and f.value_text is not None)
     if exact := next((form for form in told_forms(message) if "'T'" in form), None):
         faults = tuple(
@@ -180,6 +182,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     if (below := _below_root(message, leaves)) is not None:
         faults, reading = (below,), replace(reading, category="invalid_parameters")
     faults = _placed(faults, reading.category, message, leaves)
+    if not any(fault.path for fault in faults) and reading.category in _NAMING:
+        faults = (*faults, *_named(message, parameters))
     # What is neither sent nor missing may be anyone's data, and no name of a parameter.
     names = {
         str(part)
@@ -224,6 +228,8 @@ def _below_root(message: str, leaves: Sequence[tuple[Path, str]]) -> Fault | Non
 
 _PRINTED = re.compile(r"(?:\w+: )?exit(?:ed with)? (?:code|status):? -?\d+\s*\n", re.IGNORECASE)
 """Of a program that ran: what follows is what it printed."""
+_SENT_CODE = re.compile(r'^\s+File "<(?:string|stdin|ipython-input|cell|exec|eval)\b', re.MULTILINE)
+"""A line of a traceback in code that was sent as a text."""
 _ENDS_EARLY = re.compile(
     r"unterminated string|unexpected end of|unexpected eof|eof while parsing|end of json input|"
     r"expecting (?:'.'|property name|value\b|[^\n]{1,12} delimiter)|incomplete json",
@@ -297,6 +303,35 @@ def _placed(
     [(path, text)] = shown
     found = homeless[0] if homeless else Fault("not_found")
     return (*(f for f in faults if f not in homeless), replace(found, path=path, value_text=text))
+
+
+_NAMING = frozenset({"invalid_parameters", "not_found", "unknown"})
+_A_NAME = re.compile(
+    r"(?<![\w-])(?:(?P<quote>['\"`])|:)?(?P<name>[A-Za-z_][\w-]{2,63})(?(quote)(?P=quote))"
+    r"(?![\w-]|\s?[:=])"
+)
+"""A name in a message, and no member of an object that the message echoes."""
+_SHAPED = re.compile(r"[a-z0-9][A-Z_-]|_")
+
+
+def _named(message: str, parameters: JsonObject) -> Iterator[Fault]:
+    """Yield a fault of unknown kind for the one key of the call that a message names.
+
+    A message names a key in marks, or where the key has the shape of a name and of no plain word.
+    """
+    shown = {
+        found["name"]
+        for found in _A_NAME.finditer(message)
+        if found["quote"] or _SHAPED.search(found["name"])
+    }
+    keys = dict.fromkeys(
+        path[:end]
+        for path, _ in leaves_like(parameters, ())
+        for end in range(1, len(path) + 1)
+        if path[end - 1] in shown
+    )
+    if len(keys) == 1:
+        yield Fault("invalid", next(iter(keys)))
 
 
 def _has_run(details: JsonValue) -> bool:
@@ -373,12 +408,27 @@ def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) 
         return replace(fault, path=(fault.value_text,), value_text=None)  # a name, in quotes
     if fault.kind == "missing" and fault.value_text is not None:
         return replace(fault, value_text=None, guessed_place=True)
+    if fault.kind == "missing" and fault.path and _is_null(parameters, fault.path):
+        return replace(fault, kind="wrong_type")  # it is there, and must not be null
     if fault.kind == "unexpected" and fault.parameter and fault.parameter not in parameters:
         bare = [name for name in parameters if name.strip() == fault.parameter]
         return replace(fault, path=(bare[0],)) if bare else fault
     if not fault.path or fault.kind in ("missing", "unexpected"):
         return fault
     return _tied_by_name(fault, parameters, leaves)
+
+
+def _of_number(fault: Fault, parameters: JsonObject) -> Fault:
+    """Return a fault whose bounds are of a number where the value is one: it has no length."""
+    if not fault.of_length or not fault.path:
+        return fault
+    is_number = isinstance(value_at(parameters, fault.path), int | float)
+    return replace(fault, of_length=False) if is_number else fault
+
+
+def _is_null(parameters: JsonObject, path: Path) -> bool:
+    above = value_at(parameters, path[:-1]) if len(path) > 1 else parameters
+    return isinstance(above, dict) and path[-1] in above and above[str(path[-1])] is None
 
 
 def _place_of_value(
@@ -419,7 +469,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
 
 def _joined(faults: list[Fault]) -> list[Fault]:
     """Join two faults where one sentence states what is wrong and another what would be right."""
-    for what in ("allowed", "suggested"):
+    for what in ("allowed", "suggested", "expected_format"):
         right = [f for f in faults if not f.path and getattr(f, what) and f.value_text is None]
         wrong = [
             f
@@ -431,7 +481,7 @@ def _joined(faults: list[Fault]) -> list[Fault]:
             continue
         faults.remove(right[0])
         if not getattr(wrong[0], what):
-            kind = right[0].kind if what == "allowed" else wrong[0].kind
+            kind = wrong[0].kind if what == "suggested" else right[0].kind
             changed = replace(wrong[0], kind=kind, **{what: getattr(right[0], what)})
             faults[faults.index(wrong[0])] = changed
     return faults

@@ -18,7 +18,7 @@ from unicodedata import combining, normalize
 import jsonschema_rs
 
 from retrieval import read_table
-from retrieval.knowledge.values.measures import codes_of, spans
+from retrieval.knowledge.values.measures import amount_of, codes_of, spans
 from retrieval.knowledge.values.scalars import is_placeholder, plainer, unmarked
 from retrieval.knowledge.values.texts import MAX_TEXT, Style, respelt
 
@@ -31,6 +31,9 @@ _NAMED = {
 }  # fmt: skip
 _LETTERS = {"yyyy": "%Y", "dd": "%d", "hh": "%H", "ss": "%S", "t": "T", "z": "Z"}
 _TOKEN = re.compile(r"yyyy|mm|dd|hh|ss|t(?=hh)|z\Z|[-/.:, ]", re.IGNORECASE)
+_PHP = {"Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "i": "%M", "s": "%S"}
+_OF_PHP = re.compile(r"(?:[Ymd][-/.]){2}[Ymd](?:[ T]H:i(?::s)?)?|H:i(?::s)?")
+"""PHP's letters, such as `Y-m-d H:i`."""
 _DIRECTIVES = re.compile(r"(?:%[YmdHMS]|[-/.:, T]|Z\Z)+")
 
 
@@ -44,6 +47,8 @@ def _strftime(wanted: str) -> str | None:
         return "%Y-%m-%dT%H:%M:%S" + (".000" if ".SSS" in wanted else "") + "%z"
     if _DIRECTIVES.fullmatch(wanted):
         return wanted if "%" in wanted else None
+    if _OF_PHP.fullmatch(wanted):
+        return "".join(_PHP.get(sign, sign) for sign in wanted)
     form, at = "", 0
     while at < len(wanted):
         token = _TOKEN.match(wanted, at)
@@ -264,6 +269,8 @@ def meets(text: str, form: str) -> bool | None:
         return False  # RFC 5322 has a name before an address, and most tools take none
     if form == MOMENT:
         return _as_moment(text) in (text, None)
+    if form in _OWN_FORMS:
+        return _OWN_FORMS[form].fullmatch(text) is not None
     wanted = None if form in _FORMATS else _strftime(form)
     if wanted == _ISO:
         moment = moment_of(text)
@@ -287,6 +294,40 @@ def _validator(form: str) -> Any:
         return jsonschema_rs.validator_for(schema, validate_formats=True, pattern_options=_PATTERNS)
     except ValueError:
         return None
+
+
+_OWN_FORMS = {
+    "go-duration": re.compile(r"[+-]?(?:\d+(?:\.\d+)?(?:ns|us|\u00b5s|ms|s|m|h))+|0"),
+    "base64": re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"),
+    "base64url": re.compile(r"[A-Za-z0-9_-]*"),
+}
+"""Forms that no schema names: durations of Go, and both alphabets of base64 (RFC 4648)."""
+
+
+def _in_own_form(text: str, wanted: str) -> str | None:
+    if wanted == "base64url":
+        written = text.translate(_TO_URL).rstrip("=")
+    elif wanted == "base64":
+        plain = text.translate(_FROM_URL).rstrip("=")
+        written = plain + "=" * (-len(plain) % 4)
+    else:
+        seconds = amount_of(text, "time")
+        if seconds is None or seconds <= 0:
+            return None
+        written = _duration(seconds, iso=wanted == "duration")
+    return written if written != text and meets(written, wanted) else None
+
+
+_TO_URL, _FROM_URL = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
+
+
+def _duration(seconds: float, *, iso: bool) -> str:
+    """Return a duration as ISO 8601 (`PT1H30M`) or Go (`1h30m`) writes it."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    parts = [(f"{hours}", "H"), (f"{minutes}", "M"), (f"{rest:g}", "S")]
+    written = "".join(f"{number}{unit}" for number, unit in parts if number != "0")
+    return f"PT{written}" if iso else written.lower()
 
 
 MOMENT = "moment"
@@ -337,6 +378,8 @@ def in_form(text: str, wanted: str) -> str | None:
     bare = plainer(unmarked(text)).strip("{}")
     if wanted == MOMENT:
         return _as_moment(bare)
+    if wanted in _OWN_FORMS or wanted == "duration":
+        return _in_own_form(text.strip(), wanted)
     form, moment = _strftime(wanted), moment_of(bare)
     at = moment or _since_1970(text, with_clock=form is not None and "%d" not in form)
     if form and at and (written := _written(at, form)) is not None:

@@ -145,6 +145,7 @@ def _to_number(value: JsonValue, to: JsonType) -> JsonValue:
     return number_in(value, whole=to == "integer")
 
 
+_HEX = re.compile(r"0x[0-9a-f]{1,12}")
 _COUNTED = re.compile(r"^(?:(\d+)(?:st|nd|rd|th)|(?:int|integer|float|number|decimal)\((.*)\))$")
 """The place in an order, or a number of a program: `3rd`, `int(3)`."""
 
@@ -162,6 +163,8 @@ def number_in(
     text = without_remark(unmarked(text[: 2 * _MAX_NUMBER])).lower()
     if (said := _in_words(text)) is not None:
         return said
+    if _HEX.fullmatch(text):
+        return int(text, 16)
     text = _COUNTED.sub(r"\1\2", text)
     found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
     if not found:

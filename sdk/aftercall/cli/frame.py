@@ -19,7 +19,7 @@ from aftercall.errors import AftercallError
 GROUP = "aftercall.commands"
 _GROUPS: Mapping[str, Sequence[str]] = {
     "to try it, and to put it in front of your tools": (
-        "demo", "gateway", "install", "uninstall", "status",
+        "demo", "gateway", "install", "uninstall", "bundle", "status",
     ),
     "for agents and their prompts": ("known-tools", "mcp", "tools", "import"),
     "for the makers of tools": ("recommendations", "promotions", "rules"),
