@@ -122,7 +122,7 @@ def many_documents(folder: Path, documents: int) -> Path:
     say(f"recording executions of about {documents:,} distinct documents")
     with serving(data, folder / "documents.log") as service:
         connection = service.connect()
-        for batch in _batches(_distinct(documents // 2), 500):
+        for batch in batches(_distinct(documents // 2), 500):
             connection.request(
                 "POST", "/executions", json.dumps(batch), {"content-type": "application/json"}
             )
@@ -188,7 +188,8 @@ def _distinct(count: int) -> Iterator[Json]:
         yield execution | {"toolName": f"{execution['toolName']}_{number}"}
 
 
-def _batches(records: Iterator[Json], size: int) -> Iterator[list[Json]]:
+def batches(records: Iterator[Json], size: int) -> Iterator[list[Json]]:
+    """Yield the records in lists of a size; the last may be shorter."""
     batch: list[Json] = []
     for record in records:
         batch.append(record)

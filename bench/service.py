@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -108,7 +108,9 @@ class Service:
 
 
 @contextmanager
-def serving(folder: Path, log: Path) -> Iterator[Service]:
+def serving(
+    folder: Path, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Service]:
     """Start the service and wait until it is ready; seconds from the start of the process."""
     with log.open("a") as errors:
         started = time.perf_counter()
@@ -119,7 +121,8 @@ def serving(folder: Path, log: Path) -> Iterator[Service]:
             # Compiled, as pip installs it, also where Python is told to write no bytecode.
             env={k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")}
             | {"AFTERCALL_NIGHTLY_EVERY_H": "0", "PYTHONDONTWRITEBYTECODE": "",
-               "PYTHONPYCACHEPREFIX": str(folder.parent / "bytecode")},
+               "PYTHONPYCACHEPREFIX": str(folder.parent / "bytecode")}
+            | dict(environment or {}),
         )  # fmt: skip
         try:
             line = process.stdout.readline() if process.stdout else ""

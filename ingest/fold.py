@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from aftercall.background import ANSWERS
 from aftercall.models import Execution
 from ingest import learner, trials
 from ingest.mining import mine, passed, tried_in_vain
+from ingest.pacing import let_answers_pass
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     Called,
@@ -54,6 +54,7 @@ from retrieval.knowledge.memory import (
     SIGNATURES,
     SKIPPED,
     STATISTICS,
+    TAUGHT,
     VERSIONS,
     Followed,
     JudgedSuggestion,
@@ -80,8 +81,6 @@ _CONTENTS: dict[EventKind, type[Any]] = {
     "promotion": PromotionEvent,
     "rule": RuleRemoval,
 }
-_COURTESY_S = 0.005
-"""Longest time that learning an event waits for answers: 200 events a second still get through."""
 _OF_A_CALL = (KNOWLEDGE, HEALTH, STATISTICS, REGISTERED, SIGNATURES, VERSIONS)
 """Rows of a tool that its calls are learned into."""
 log = logging.getLogger("aftercall.learner")
@@ -149,7 +148,7 @@ def learn(cache: WorkspaceCache, batch: Batch) -> Learned:
     """Learn from each event into the cache's rows; what cannot be learned is logged and noted."""
     learned = Learned()
     for event in batch.events:
-        ANSWERS.let(_COURTESY_S)
+        let_answers_pass()
         try:
             _learn(cache, batch, event, learned)
         except Exception:
@@ -263,6 +262,7 @@ def _learn_repairs(
     ]
     if tried := tried_in_vain(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         learner.learn_in_vain(cache.made(KNOWLEDGE, tool_row(tool)), tried)
+        cache.put(TAUGHT, tool_row(tool), tool=tool)
     if len({each.outcome for each in of_tool}) == 1:
         return
     lately = [each.execution for each in calls if each.received_at >= since]
@@ -272,6 +272,7 @@ def _learn_repairs(
     for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
         learner.learn_repair(knowledge, repair, schema_hash)
+        cache.put(TAUGHT, tool_row(tool), tool=tool)
         if repair.edits is not None:
             everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
             cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
@@ -358,6 +359,7 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
         outcome.agent or UNNAMED_AGENT,
     )
     cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
+    cache.put(TAUGHT, tool_row(tool), tool=tool)
     judged = JudgedSuggestion(
         outcome=outcome.outcome,
         confidence=issued.suggestion.confidence,
@@ -390,6 +392,7 @@ def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None
 def _read(events: Sequence[Event]) -> Batch:
     batch = Batch(events, {}, {})
     for event in events:
+        let_answers_pass()
         found: Any = None
         try:
             if event.kind == "execution":

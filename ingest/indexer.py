@@ -119,11 +119,11 @@ class Indexer:
         await self._embedding.close()
         await self._leases.close()
 
-    async def rest(self) -> None:
+    async def rest(self) -> bool:
         """Leave what is known of tools to the answers, unless much was learned since the last call.
 
         So a row is neither decoded nor kept in memory twice. While much is learned, the learner
-        keeps its own rows; when nothing is, it drops all of them.
+        keeps its own rows; when nothing is, it drops all of them, and True is returned.
         """
         if self._learned < pacing.MUCH and not self._pacing.is_behind:
             for (generation, workspace), cache in self._caches.items():
@@ -133,7 +133,8 @@ class Indexer:
             while self._caches and not self._learned:
                 _, cache = self._caches.popitem()
                 await asyncio.to_thread(cache.clear)
-        self._learned = 0
+        is_idle, self._learned = not self._learned, 0
+        return is_idle
 
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """Learn and embed what is in the log now, but for what others are at; how many events."""

@@ -19,7 +19,8 @@ from mongo.contents import (
 )
 from mongo.records import Counter
 from retrieval.knowledge.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_row
-from retrieval.knowledge.patterns.consolidation import MAX_EXAMPLES, mark_of
+from retrieval.knowledge.patterns.consolidation import mark_of
+from retrieval.knowledge.patterns.groups import MAX_EXAMPLES
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import (

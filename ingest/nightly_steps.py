@@ -34,14 +34,12 @@ from retrieval.knowledge.memory import (
     STATISTICS,
 )
 from retrieval.knowledge.patterns.consolidation import (
-    MAX_FAILURES,
     ConsolidatedPattern,
     Failure,
     Lesson,
-    grouped,
-    merged,
     subjects_of,
 )
+from retrieval.knowledge.patterns.groups import MAX_FAILURES, grouped, merged
 from retrieval.knowledge.patterns.lessons import lesson_of_pattern
 from retrieval.knowledge.rows.documents import Document, Kind
 from retrieval.knowledge.rows.log import executions

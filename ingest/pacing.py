@@ -9,6 +9,8 @@ which threads of learning ask). The figures are of `python -m bench.service` on 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from aftercall.background import ANSWERS
+
 # Batches
 
 BATCH = 4_000
@@ -34,6 +36,14 @@ BURST_LOOKS = 75
 PATIENT_LOOKS = 50
 """Of vectors: most is found without, and made sooner they take a tenth of learning's speed."""
 
+COURTESY_S = 0.005
+"""Longest time that learning waits for answers before each event that it reads or learns, and each
+row that it decodes or encodes: beside questions without a pause 200 a second."""
+SWITCH_S = 0.0005
+"""How long a thread of Python may keep others waiting. The event loop must not starve those that
+write, embed and learn: with Python's 5 ms, appends beside a busy loop were ten times slower
+(`bench/log_store.py`)."""
+
 # How often it is looked
 
 POLL_S = 0.25
@@ -56,7 +66,14 @@ read anew takes some 5 ms, where it is used much."""
 MAX_CACHES = 16
 """Workspaces whose rows the learner keeps."""
 GIVE_BACK_S = 3.0
-"""How often the memory that batches have freed is given back."""
+"""How often the memory that batches have freed is given back, and what they made is spared the
+garbage collector."""
+YOUNG = 2_000
+"""New objects after which Python looks for garbage among them: 1 ms of the interpreter lock. Among
+10,000, and ten times as many now and then, it took 9 and up to 30 ms (`bench/pauses.py`)."""
+GARBAGE_IDLE_S, GARBAGE_S = 3_600.0, 6 * 3_600.0
+"""After so long it is looked for among all objects, while nothing is learned, or anyhow: 0.3 s. Per
+freeze some 40 objects are spared that become garbage later, 8 MiB an hour beside 8 askers."""
 SETTLE_S = 2.0
 """Between two rounds of clustering: axes that come together are mostly clustered together."""
 CLUSTER_IDLE_S = 20.0
@@ -64,6 +81,11 @@ CLUSTER_IDLE_S = 20.0
 CLUSTER_REST = 4.0
 """Times a round's own length until the next: one that names new axes all the time takes a fifth of
 the model's time, so that questions come first."""
+
+
+def let_answers_pass() -> None:
+    """In a thread that learns: wait while an answer is made, `COURTESY_S` at most."""
+    ANSWERS.let(COURTESY_S)
 
 
 class Pacing:

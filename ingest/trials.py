@@ -34,6 +34,7 @@ from retrieval.knowledge.memory import (
     CALL,
     DOCUMENT,
     HEALTH,
+    MARKED,
     STATISTICS,
     TROUBLE,
     USED,
@@ -157,6 +158,7 @@ def learn_mark(
         execution_id=mark.execution_id,
     )
     cache.put(STATISTICS, tool_row(mark.tool), tool=mark.tool)
+    cache.put(MARKED, tool_row(mark.tool), tool=mark.tool)
     if mark.execution_id is not None and (called is None or called.outcome != "success"):
         return  # the call itself is known as a failure
     health = cache.made(HEALTH, tool_row(mark.tool))
@@ -197,6 +199,7 @@ def learn_correction(
         execution_id=correction.execution_id,
     )
     cache.put(STATISTICS, tool_row(tool), tool=tool)
+    cache.put(MARKED, tool_row(tool), tool=tool)
     health, axes = cache.made(HEALTH, tool_row(tool)), normalised_axes(correction.boundary_axes)
     corrected = Corrected(
         at=at,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from aftercall.models import Execution
 from aftercall.tables import keep
+from ingest.pacing import let_answers_pass
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Removal, Row, ToolKey, encoded
@@ -16,8 +17,10 @@ from retrieval.knowledge.memory import (
     DOCUMENT,
     HEALTH,
     KNOWLEDGE,
+    MARKED,
     REPAIR,
     STATISTICS,
+    TAUGHT,
     TROUBLE,
     USED,
     VECTOR,
@@ -34,6 +37,8 @@ _KEPT: Mapping[str, int] = {
 }  # fmt: skip
 """Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB. A
 repair is only written, and of a call little is said later."""
+_EMPTY = frozenset(each.name for each in (VECTOR, TROUBLE, USED, TAUGHT, MARKED))
+"""Kinds of which the key and the rank say all, and which nobody reads here."""
 _KEPT_OTHERS = 2_000
 _MAX_SESSIONS, _MAX_CALLS = 500, 4_000
 SESSION_CALLS = 200
@@ -71,8 +76,11 @@ class WorkspaceCache:
         read = await asyncio.gather(
             *(knowledge.get(self.workspace, kind.name, keys) for kind, keys in missing.items())
         )
-        for (kind, keys), rows in zip(missing.items(), read, strict=True):
-            found = {row.key: kind.decode(row) for row in rows}
+        if any(read):
+            decoded = await asyncio.to_thread(_decoded, missing, read)
+        else:
+            decoded = [{}] * len(read)
+        for (kind, keys), found in zip(missing.items(), decoded, strict=True):
             self._rows.update({(kind.name, key): found.get(key) for key in keys})
 
     def get(self, kind: RowKind[T], key: str) -> T | None:
@@ -193,7 +201,20 @@ class WorkspaceCache:
         self.sessions.clear()
 
     def _encoded(self, place: tuple[str, str], data: bytes) -> bytes:
-        if place[0] in (VECTOR.name, TROUBLE.name, USED.name):
+        let_answers_pass()
+        if place[0] in _EMPTY:
             return data
         sparse = place[0] == HEALTH.name  # of which most is empty, and nothing tells kinds apart
         return encoded(self._rows[place], sparse=sparse)
+
+
+def _decoded(kinds: Iterable[RowKind[Any]], read: Iterable[Iterable[Row]]) -> list[dict[str, Any]]:
+    """Return what rows hold, by key, for each kind."""
+    found = []
+    for kind, rows in zip(kinds, read, strict=True):
+        held = {}
+        for row in rows:
+            let_answers_pass()
+            held[row.key] = kind.decode(row)
+        found.append(held)
+    return found

@@ -75,6 +75,9 @@ class EventLog(Protocol):
     ) -> list[StateRow]:
         """The state of commands: those of the keys that exist, or all, by key."""
 
+    async def count_state(self, workspace: str, kind: StateKind) -> int:
+        """Return how many rows of state there are of a kind; cheap enough for a health page."""
+
     async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         """Those of the input schemas that are known, by their hash."""
 
@@ -146,12 +149,21 @@ class Counters(Protocol):
         since: int,
         until: int,
         by: Collection[CounterDimension] = (),
-        tool: ToolKey | None = None,
+        tools: Collection[ToolKey] | None = None,
     ) -> list[CounterSum]:
         """Sums of counters over hours, in any order; groups that counted nothing are left out.
 
         `what` are names of counters; one that ends with `*` stands for all that begin so. `since`
-        and `until` are hours since 1970 (UTC), both included.
+        and `until` are hours since 1970 (UTC), both included. With `tools`, of these alone.
+        """
+
+    async def top_tools(
+        self, workspace: str, what: Sequence[str], *, since: int, until: int, limit: int
+    ) -> list[ToolKey]:
+        """Return the tools that counted most, the most first, at most `limit`.
+
+        Of equal ones that of the lesser server comes first, then that of the lesser name, and those
+        without a server last. `what`, `since` and `until` are as of `sums`.
         """
 
 

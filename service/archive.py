@@ -1,6 +1,6 @@
 """Archives: all that a store holds as one file of JSON lines, and back into an empty store.
 
-    {"aftercall":"archive","version":1,"id":...,"made_at":...,"made_by":...,"store":...}
+    {"aftercall":"archive","version":2,"id":...,"made_at":...,"made_by":...,"store":...}
     {"event":{...}}          the log of each workspace, in its order
     {"state":{...}}          registered tools, promotions, reviews
     {"row":{...}}            the base: what expired events taught
@@ -128,7 +128,7 @@ def _opened(name: str) -> AbstractContextManager[BinaryIO]:
         raise ArchiveError(f"cannot read {name}: {error.strerror or error}") from error
 
 
-FORM = 1
+FORM = 2
 """Of the lines above. A reader takes this one and no other."""
 MAX_LINE = 256 * 1024 * 1024
 """Bytes of one line. An execution has at most 8 MiB, which JSON's escapes may make longer."""

@@ -73,6 +73,8 @@ class Context:
     sums: TTLCache[Hashable, list[CounterSum]]
     """What `service.windows` read: pages of many viewers ask for the same each second. What was
     learned since is never left out."""
+    top_tools: TTLCache[Hashable, list[ToolKey]]
+    """Which tools counted most, in the same way."""
     sums_of_past_hours: TTLCache[Hashable, list[CounterSum]]
     """Of hours that are over, as long as no more is counted in them."""
     pattern_marks: LRUCache[Hashable, Mapping[str, str]]
@@ -194,6 +196,7 @@ async def open_context(
             clock=lambda: datetime.now(UTC),
             tool_facts=TTLCache(maxsize=2_000, ttl=60),
             sums=TTLCache(maxsize=512, ttl=5),
+            top_tools=TTLCache(maxsize=64, ttl=5),
             sums_of_past_hours=TTLCache(maxsize=256, ttl=3600),
             pattern_marks=LRUCache(maxsize=20),
             memory=memory,

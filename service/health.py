@@ -119,7 +119,7 @@ async def tool_qualities(
 ) -> Mapping[ToolKey, ToolQuality]:
     """How good these tools are now, registered or not."""
     memory, now = context.memory, context.clock()
-    registry = await memory.registry(workspace)
+    registry = await memory.registry_of(workspace, tools)
     clusters = await memory.axis_clusters(workspace)
     statistics, health = await memory.statistics(tools), await memory.health(tools)
 

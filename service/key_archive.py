@@ -19,6 +19,8 @@ from service.keys import CONSOLE
 FORM = 1
 """Version of the file's form; each later version reads the one before."""
 _PAGE = 500
+_FEW = 10
+"""Entries that are looked at: an archive that was restored before is one of them, and no other."""
 
 
 class KeyArchiveError(ValueError):
@@ -77,7 +79,8 @@ async def restore_keys(store: ControlStore, content: bytes) -> int:
         KeyArchiveError: the file cannot be restored, or the store has keys or entries already.
     """
     entries, keys = read_keys(content)
-    if await store.keys() or (await store.head()).position or await store.entries(1):
+    there = await store.entries(_FEW)
+    if await store.keys() or any(entry.action != "store.import" for entry in there):
         raise KeyArchiveError(
             "there are keys or audit entries already; restore into a data folder without "
             "`control.sqlite3`, or an empty database"

@@ -170,7 +170,8 @@ class Keyring:
         if not token:
             raise InvalidTokenError(
                 "a key is needed: set AFTERCALL_API_KEY, or send it in the header Authorization, "
-                "behind the word Bearer and a space"
+                "behind the word Bearer and a space; a gateway, which a client starts without your "
+                "variables, takes it by --key-file FILE"
             )
         parts = _TOKEN.fullmatch(token)
         known = self._known.get(parts[1]) if parts else None

@@ -18,7 +18,7 @@ from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, index_name
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.forget import learned_without
-from service.lifecycle import Attention, beside, give_back_memory
+from service.lifecycle import Attention, GarbageKeeper, beside, give_back_memory
 from service.logs import log_event
 from service.nightly import run_process
 from service.settings import Settings
@@ -64,6 +64,7 @@ class Learning:
         """Workspaces whose axes were clustered, as of which commit."""
         self._other_model: str | None = None
         self._has_switched = True
+        self._garbage = GarbageKeeper()
         self.indexer = Indexer(
             store=stores.store,
             memory=stores.memory,
@@ -136,8 +137,9 @@ class Learning:
 
     async def give_back(self) -> float:
         """Give back the memory that learning does not need now; returns the seconds to the next."""
-        await self.indexer.rest()
+        is_idle = await self.indexer.rest()
         await asyncio.to_thread(give_back_memory)
+        self._garbage.tend(is_idle=is_idle)
         return pacing.GIVE_BACK_S
 
 

@@ -126,7 +126,7 @@ async def _state(context: Context | None) -> list[Metric]:
             if name not in cursors or cursors[name].position < head.position
         ]
         lags = [await lag_s(store, each) for each in behind[:WORKSPACES]]
-        tools = sum([len(await context.memory.tools(each)) for each in heads])
+        tools = sum([await store.events.count_state(each, "tool") for each in heads])
         return await counts(store), tools, max(lags, default=0.0)
 
     log, vectors = await asyncio.gather(

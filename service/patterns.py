@@ -90,11 +90,12 @@ async def shown(
     context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
 ) -> list[m.FailurePattern]:
     """Patterns as they are answered."""
-    registry = await context.memory.registry(workspace)
     reviews = await reviews_of(context, workspace, patterns)
     keys = {ToolKey(workspace, each.server_name, each.tool_name) for each in patterns}
+    registry = await context.memory.registry_of(workspace, keys)
     # Two servers may have a tool of one name; then the title says which.
     names = Counter(each.tool_name for each in keys | registry.shared_names)
+    most = 1 if registry.is_whole else 0
 
     return await asyncio.to_thread(
         lambda: [
@@ -103,7 +104,7 @@ async def shown(
                 registry.tool_name(ToolKey(workspace, each.server_name, each.tool_name)),
                 reviews.get(each.pattern_id),
                 context.redactor,
-                f"{each.server_name}/" if each.server_name and names[each.tool_name] > 1 else "",
+                f"{each.server_name}/" if each.server_name and names[each.tool_name] > most else "",
             )
             for each in patterns
         ]

@@ -1,7 +1,7 @@
 """Recommendations: made from the evidence when somebody asks, kept when somebody acts on them."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -15,6 +15,7 @@ from retrieval.answers.fitness.promotions import pair_of, status_of
 from retrieval.answers.recommendations import queue
 from retrieval.answers.recommendations.evidence import Quotes
 from retrieval.answers.recommendations.kinds import review_of
+from retrieval.knowledge.rows.health import KnownHealth
 from retrieval.knowledge.rows.log import troubled_tools
 from retrieval.knowledge.rows.registry import (
     Registry,
@@ -116,7 +117,7 @@ async def recommendations_about(
     """Open and taken ones about these tools, greatest priority first."""
     if not (known := await context.memory.health(tools)):
         return []
-    around = await _workspace(context, workspace)
+    around = await _workspace(context, workspace, known)
     found = await asyncio.to_thread(queue.about_tools, around, known.items())
     return queue.by_priority(
         around.words.shown(each) for each in found if each.state in _STILL_TO_DO
@@ -124,9 +125,9 @@ async def recommendations_about(
 
 
 async def _all(context: Context, workspace: str) -> list[m.Recommendation]:
-    around = await _workspace(context, workspace)
-    reviews = await _reviews(context, workspace, around.registry, around.now)
     known = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
+    around = await _workspace(context, workspace, known)
+    reviews = await _reviews(context, workspace, around.registry, around.now)
     return await asyncio.to_thread(queue.queue_of, around, known.items(), reviews)
 
 
@@ -140,9 +141,16 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> m.Re
     return queue.snapshot_of(review)
 
 
-async def _workspace(context: Context, workspace: str) -> queue.Workspace:
+async def _workspace(
+    context: Context, workspace: str, known: Mapping[ToolKey, KnownHealth]
+) -> queue.Workspace:
+    memory = context.memory
+    # The parts of a split may be the names of any tools.
+    is_split = any(each.split for health in known.values() for each in health.referrals)
     return queue.Workspace(
-        registry=await context.memory.registry(workspace),
+        registry=await (
+            memory.registry(workspace) if is_split else memory.registry_of(workspace, list(known))
+        ),
         clusters=await context.memory.axis_clusters(workspace),
         reviews=await _stored(context, workspace),
         words=Quotes(context.redactor),

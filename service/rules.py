@@ -1,24 +1,34 @@
 """Learned repairs for their operator: what they rest on, what is suspicious, and striking out."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from hashlib import sha256
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from aftercall.models import LearnedRule, MarkBurst
 from mongo.contents import RuleChange, RuleRemoval, removal_event
-from mongo.paging import all_rows
 from mongo.protocol import Store
-from mongo.records import ToolKey, decoded
-from retrieval.knowledge.memory import KNOWLEDGE, STATISTICS, tool_of_row, tool_row
+from mongo.records import Row, ToolKey
+from retrieval.knowledge.memory import (
+    KNOWLEDGE,
+    MARKED,
+    STATISTICS,
+    TAUGHT,
+    RowKind,
+    tool_of_row,
+    tool_row,
+)
 from retrieval.knowledge.rewrites.edits import edit_key
 from retrieval.knowledge.rewrites.sentences import lesson_of
 from retrieval.knowledge.rows.principals import principal_of
-from retrieval.knowledge.rows.statistics import ToolTrials
 from retrieval.knowledge.tool.repairs import common_repairs
 from retrieval.knowledge.tool.rules import ToolKnowledge
 
+_PAGE = 50
+"""Tools that are read together: what is known of one may take 100 kB."""
 _BURST = 5
 """Marks of one key within an hour that are suspicious."""
 
@@ -33,9 +43,13 @@ class KnownRule(NamedTuple):
 async def rules(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[KnownRule]:
-    """What was learned of one tool, or of each and, under an empty name, of any."""
-    async for row in all_rows(store.knowledge, workspace, KNOWLEDGE.name, tool=tool):
-        for each in _of(tool_of_row(workspace, row.key), decoded(ToolKnowledge, row.data)):
+    """Give what was learned of one tool, or of each that a repair was learned of."""
+
+    def read(row: Row) -> list[KnownRule]:
+        return list(_of(tool_of_row(workspace, row.key), KNOWLEDGE.decode(row)))
+
+    async for row in _noted(store, workspace, KNOWLEDGE, TAUGHT, tool):
+        for each in await asyncio.to_thread(read, row):
             yield each
 
 
@@ -67,14 +81,26 @@ def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
             yield KnownRule(told, RuleRemoval(tool, signature.signature, key))
 
 
+async def _noted(
+    store: Store, workspace: str, kind: RowKind[Any], noted: RowKind[Any], tool: ToolKey | None
+) -> AsyncIterator[Row]:
+    """Give rows of a kind, by key, of those tools alone that another kind notes."""
+    after = None
+    while found := await store.knowledge.scan(workspace, noted.name, _PAGE, after=after, tool=tool):
+        after = found[-1].key
+        rows = await store.knowledge.get(workspace, kind.name, [each.key for each in found])
+        for row in sorted(rows, key=attrgetter("key")):
+            yield row
+
+
 async def bursts(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[MarkBurst]:
     """Tools that one key marked again and again within an hour, and how often."""
-    async for row in all_rows(store.knowledge, workspace, STATISTICS.name, tool=tool):
+    async for row in _noted(store, workspace, STATISTICS, MARKED, tool):
         marks = Counter(
             (each.by, each.at // 3600)
-            for version in decoded(ToolTrials, row.data).versions.values()
+            for version in STATISTICS.decode(row).versions.values()
             for each in version.trials
             if each.severity is not None
         )

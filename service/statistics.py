@@ -19,6 +19,7 @@ from service.context import Context
 from service.health import tool_qualities
 from service.patterns import (
     by_pattern,
+    consolidated_at,
     latest_repairs,
     reviews_of,
     shown,
@@ -184,7 +185,7 @@ async def agent(
     sums = await span.by_key(*names)
     tools = {tool: (each[names[0]], each[names[1]]) for tool, each in sums.items()}
     heaviest = sorted(tools, key=lambda tool: (-tools[tool][1], -sum(tools[tool]), str(tool)))
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.registry_of(workspace, heaviest[:MAX_TOOLS_OF_AGENT])
     repaired = await span.by_name(prefix=what.AGENT_REPAIRED)
     return m.AgentStatistics(
         **about,
@@ -323,6 +324,9 @@ async def _met(
     """The patterns met most, with the failures of all in the window, and in the span before it."""
     context, workspace, before = span.context, span.workspace, await span.known_before()
 
+    if await consolidated_at(context, workspace) is None:
+        return [], {}, None if before is None else {}
+
     async def counted(span: WindowHours) -> dict[str, int]:
         return await by_pattern(context, workspace, await span.by_name(prefix=what.SIGNATURE))
 
@@ -363,24 +367,22 @@ async def _span(
 async def _by_tool(
     span: WindowHours, limit: int, *, with_durations: bool = True
 ) -> tuple[list[m.ToolUsage], m.CallCounts]:
-    calls = await span.by_key(*_CALLS)
-    durations = await span.by_key(_DURATIONS) if with_durations else {}
-    ranked = sorted(
-        calls,
-        key=lambda tool: (
-            -calls[tool][what.SUCCESS] - calls[tool][what.FAILURE], str(tool[1:])
-        ),
-    )  # fmt: skip
-    registry = await span.context.memory.registry(span.workspace)
+    tools = await span.top_tools((what.SUCCESS, what.FAILURE), limit)
+    calls = await span.by_key(*_CALLS, tools=tools)
+    durations = await span.by_key(_DURATIONS, tools=tools) if with_durations else {}
+    registry = await span.context.memory.registry_of(span.workspace, tools)
     shown = [
         m.ToolUsage(
             tool=registry.tool_name(tool),
             duration_ms=_quantiles(durations.get(tool, Counter())),
-            **_fields(calls[tool]),
+            **_fields(calls.get(tool, Counter())),
         )
-        for tool in ranked[:limit]
+        for tool in tools
     ]
-    return shown, _counts(sum((calls[tool] for tool in ranked[limit:]), Counter()))
+    others = Counter(await span.by_name(what.SUCCESS, what.FAILURE))
+    for counted in calls.values():
+        others.subtract({name: counted[name] for name in (what.SUCCESS, what.FAILURE)})
+    return shown, _counts(+others)
 
 
 async def _agents(span: WindowHours) -> dict[str, tuple[int, int]]:
@@ -447,7 +449,9 @@ async def _repair_times(
 
 
 async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:
-    return None if tool is None else (await context.memory.registry(tool.workspace)).tool_name(tool)
+    if tool is None:
+        return None
+    return (await context.memory.registry_of(tool.workspace, [tool])).tool_name(tool)
 
 
 def pairs(pairs: Iterable[tuple[int, int]]) -> m.CallCounts:

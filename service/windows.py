@@ -70,7 +70,10 @@ class WindowHours:
         }
 
     async def sums(
-        self, names: Sequence[str], by: tuple[CounterDimension, ...], tool: ToolKey | None = None
+        self,
+        names: Sequence[str],
+        by: tuple[CounterDimension, ...],
+        tools: tuple[ToolKey, ...] | None = None,
     ) -> list[CounterSum]:
         """Sums of counters. The present hour is read anew, hours that are over where they must be.
 
@@ -83,15 +86,15 @@ class WindowHours:
         over = replace(self, last=min(self.last, hour_of(self.context.clock()) - 1))
         rest = replace(self, first=over.last + 1)
         counted = sum(each.number for each in await over.read(seen, (what.COUNTED,)))
-        key = (generation, self.workspace, over.first, over.last, *names, by, tool, counted)
+        key = (generation, self.workspace, over.first, over.last, *names, by, tools, counted)
         if (closed := over_lately.get(key)) is None:
-            closed = await over.read(seen, names, by, tool)
+            closed = await over.read(seen, names, by, tools)
             if knowledge.generation != generation:  # these are of the one after it
-                return await self.sums(names, by, tool)
+                return await self.sums(names, by, tools)
             over_lately[key] = closed
         if rest.first > rest.last:
             return closed
-        opened = await rest.read(seen, names, by, tool)
+        opened = await rest.read(seen, names, by, tools)
         if "hour" in by:
             return closed + opened
         sums = summed((each[1:], each.number) for each in (*closed, *opened))
@@ -102,14 +105,14 @@ class WindowHours:
         seen: tuple[int, Cursor | None],
         names: Sequence[str],
         by: tuple[CounterDimension, ...] = (),
-        tool: ToolKey | None = None,
+        tools: tuple[ToolKey, ...] | None = None,
     ) -> list[CounterSum]:
         """What the store sums up, read once while the generation and its cursor are as `seen`."""
         kept = self.context.sums
-        key = (*seen, self.workspace, self.first, self.last, *names, by, tool)
+        key = (*seen, self.workspace, self.first, self.last, *names, by, tools)
         if (found := kept.get(key)) is None:
             found = kept[key] = await self.context.store.counters.sums(
-                self.workspace, names, since=self.first, until=self.last, by=by, tool=tool
+                self.workspace, names, since=self.first, until=self.last, by=by, tools=tools
             )
         return found
 
@@ -124,14 +127,29 @@ class WindowHours:
         """Sums of counters by name, with the moment at which each step begins."""
         steps = range(self.first, self.last + 1, self.step)
         points = [Counter[str]() for _ in steps]
-        for each in await self.sums(names, ("hour", "what"), tool) if names else ():
+        tools = None if tool is None else (tool,)
+        for each in await self.sums(names, ("hour", "what"), tools) if names else ():
             points[((each.hour or 0) - self.first) // self.step][each.what or ""] += each.number
         return list(zip(map(_moment, steps), points, strict=True))
 
-    async def by_key(self, *names: str) -> dict[ToolKey, Counter[str]]:
-        """Sums of counters by tool and name."""
+    async def top_tools(self, names: Sequence[str], limit: int) -> list[ToolKey]:
+        """Return the tools that counted most, read once while nothing is learned."""
+        knowledge, kept = self.context.store.knowledge, self.context.top_tools
+        seen = (knowledge.generation, (await knowledge.cursors()).get(self.workspace))
+        key = (*seen, self.workspace, self.first, self.last, *names, limit)
+        if (found := kept.get(key)) is None:
+            found = kept[key] = await self.context.store.counters.top_tools(
+                self.workspace, names, since=self.first, until=self.last, limit=limit
+            )
+        return found
+
+    async def by_key(
+        self, *names: str, tools: Sequence[ToolKey] | None = None
+    ) -> dict[ToolKey, Counter[str]]:
+        """Return sums of counters by tool and name, of all tools or of these."""
         sums: dict[ToolKey, Counter[str]] = {}
-        for each in await self.sums(names, ("tool", "what")):
+        of = None if tools is None else tuple(tools)
+        for each in await self.sums(names, ("tool", "what"), of):
             if each.tool is not None:
                 sums.setdefault(each.tool, Counter())[each.what or ""] += each.number
         return sums

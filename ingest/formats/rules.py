@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from aftercall.extensions import load_tables
+from aftercall.extensions import load_tables, use_each
 from aftercall.json_values import json_or_none
 
 _MAX_TEXT = 16 * 1024 * 1024
@@ -216,8 +216,16 @@ def read_forms() -> Forms:
     """Return the rules of `forms.toml` and of plug-ins, whose forms may replace one of its."""
     table = tomllib.loads((files("ingest.formats") / "forms.toml").read_text(encoding="utf-8"))
     common = {key: table.pop(key) for key in list(table) if isinstance(table[key], list)}
-    for added in load_tables("log_forms").values():
-        table |= added
+
+    def add(added: dict[str, Any]) -> None:
+        for form, described in added.items():
+            for each in described["rules"]:
+                _needed(_rule(form, each).conditions)
+            for each in described.get("texts", ()):
+                re.compile(each["pattern"])
+        table.update(added)
+
+    use_each("log_forms", load_tables("log_forms"), add)
     rules: list[Rule] = []
     texts: list[_Text] = []
     for form, described in table.items():

@@ -183,6 +183,17 @@ class MongoEvents(Part):
         ]
 
     @guarded
+    async def count_state(self, workspace: str, kind: StateKind) -> int:
+        await log_writes.settled(self._db, workspace)
+        which = {
+            "workspace": workspace,
+            "kind": kind,
+            "_id": database.within(workspace, kind),
+            "data": {"$ne": None},
+        }
+        return await self._db.state.count_documents(which)
+
+    @guarded
     async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         if not hashes:
             return {}

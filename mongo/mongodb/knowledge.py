@@ -174,10 +174,41 @@ class MongoKnowledge(Part):
         since: int,
         until: int,
         by: Collection[CounterDimension] = (),
-        tool: ToolKey | None = None,
+        tools: Collection[ToolKey] | None = None,
     ) -> list[CounterSum]:
         if not what:
             return []
+        dimensions = [each for each in _DIMENSIONS if each in by]
+        found = []
+        matched = self._matched(workspace, what, since, until, tools)
+        for values, number in (await self._grouped(matched, dimensions)).items():
+            of = dict(zip(dimensions, values, strict=True))
+            if number:
+                hour = int(of["hour"]) if "hour" in of else None
+                tool_key = _tool(workspace, of.get("tool", ""))
+                found.append(CounterSum(number, hour, tool_key, of.get("what")))
+        return found
+
+    async def top_tools(
+        self, workspace: str, what: Sequence[str], *, since: int, until: int, limit: int
+    ) -> list[ToolKey]:
+        sums = await self.sums(workspace, what, since=since, until=until, by=["tool"])
+        counted = {each.tool: each.number for each in sums if each.tool and each.number > 0}
+        return sorted(
+            counted,
+            key=lambda tool: (
+                -counted[tool], tool.server_name is None, tool.server_name, tool.tool_name
+            ),
+        )[:limit]  # fmt: skip
+
+    def _matched(
+        self,
+        workspace: str,
+        what: Sequence[str],
+        since: int,
+        until: int,
+        tools: Collection[ToolKey] | None,
+    ) -> list[Record]:
         which: Record = {
             "workspace": workspace,
             "generation": self.generation,
@@ -189,19 +220,10 @@ class MongoKnowledge(Part):
             else {"what": name}
             for name in what
         ]
-        if tool is not None:
-            which["tool"] = _tool_name(tool)
+        if tools is not None:
+            which["tool"] = {"$in": [_tool_name(each) for each in tools]}
         # Matched in two stages: `nx-27017` forgets what stands beside `$or`.
-        matched: list[Record] = [{"$match": which}, {"$match": {"$or": named}}]
-        dimensions = [each for each in _DIMENSIONS if each in by]
-        found = []
-        for values, number in (await self._grouped(matched, dimensions)).items():
-            of = dict(zip(dimensions, values, strict=True))
-            if number:
-                hour = int(of["hour"]) if "hour" in of else None
-                tool_key = _tool(workspace, of.get("tool", ""))
-                found.append(CounterSum(number, hour, tool_key, of.get("what")))
-        return found
+        return [{"$match": which}, {"$match": {"$or": named}}]
 
     async def _grouped(
         self, matched: Sequence[Record], dimensions: Sequence[str]

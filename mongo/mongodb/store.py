@@ -185,7 +185,7 @@ def _field(name: str) -> str:
     return f"facts.{quote(name, safe='').replace('.', '%2E')}"
 
 
-LAYOUT = 3
+LAYOUT = 4
 """Of the database; there are no migrations before the first release."""
 _REQUIREMENTS = 1
 """Grows when more is asked of a server than before, so that each is asked again."""
@@ -301,9 +301,9 @@ async def _check(db: Database) -> None:
         )
     if layout < LAYOUT:
         raise errors.StoreDamagedError(
-            f"the database {name} has layout {layout}, this version of Aftercall has {LAYOUT}: "
-            "export it with the version that wrote it, and import it into another database "
-            "(AFTERCALL_MONGO_DATABASE)"
+            f"the database {name} has layout {layout}, this version of Aftercall has {LAYOUT}, and "
+            "there was no release between them: it can neither be read nor imported here. Go on "
+            "with the version that wrote it, or name another database (AFTERCALL_MONGO_DATABASE)"
         )
 
 

@@ -106,6 +106,12 @@ class SqliteEvents(FileUser):
             ]
         )
 
+    async def count_state(self, workspace: str, kind: StateKind) -> int:
+        query = "SELECT count(*) FROM state WHERE workspace = ? AND kind = ?"
+        return await self._readers.run(
+            lambda c: int(c.execute(query, (workspace, kind)).fetchone()[0])
+        )
+
     async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         query = """
         SELECT hash, data FROM schemas

@@ -1,4 +1,6 @@
--- One generation of knowledge and its counters. `server` and `tool` as in the log.
+-- One generation of knowledge and its counters. `server` and `tool` as in the log. `totals` are the
+-- counters of all tools together, `numbers` says how many rows of each kind there are: pages ask for
+-- both all the time, and there may be many thousands of tools.
 
 CREATE TABLE rows (
     workspace TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, server TEXT NOT NULL,
@@ -17,6 +19,15 @@ CREATE TABLE counters (
     workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT,
     number INTEGER NOT NULL,
     PRIMARY KEY (workspace, hour, what, server, tool)
+) WITHOUT ROWID;
+
+CREATE TABLE totals (
+    workspace TEXT, what TEXT, hour INTEGER, number INTEGER NOT NULL,
+    PRIMARY KEY (workspace, hour, what)
+) WITHOUT ROWID;
+
+CREATE TABLE numbers (
+    workspace TEXT, kind TEXT, number INTEGER NOT NULL, PRIMARY KEY (workspace, kind)
 ) WITHOUT ROWID;
 
 CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER);

@@ -2,245 +2,33 @@
 
 import asyncio
 import importlib.resources
-import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack, closing
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
 
-from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreFullError, closed
-from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
-from mongo.records import Commit, CounterSum, Cursor, Lease, Row, ToolKey
+from mongo.errors import (
+    StoreDamagedError,
+    StoreError,
+    StoreFencedError,
+    StoreFullError,
+    StoreTooNewError,
+    closed,
+)
+from mongo.protocol import EventLog, Leases, Metadata
+from mongo.records import Lease
 from mongo.sqlite import files
 from mongo.sqlite.events import SqliteEvents
 from mongo.sqlite.files import connect_writer
-
-_COLUMNS = "kind, key, data, server, tool, rank, serial"
-_ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
-
-# Each hour and name is looked up: no read passes over what it does not sum.
-_HOURS = """
-hours (hour) AS (
-    SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour >= :since
-    UNION ALL
-    SELECT (SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour > hours.hour)
-    FROM hours WHERE hour < :until
-)
-"""
-_NAMED = """
-SELECT counters.* FROM hours CROSS JOIN counters USING (hour)
-WHERE workspace = :workspace AND hour <= :until AND """
-_GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
-
-
-class SqliteKnowledge(files.FileUser):
-    """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`."""
-
-    def __init__(
-        self,
-        path: Path,
-        writer: files.GroupCommitWriter,
-        readers: files.ReadPool,
-        resources: ExitStack,
-    ) -> None:
-        super().__init__(writer, readers)
-        self.generation = int(path.stem.rpartition("-")[2])
-        self._path = path
-        self._resources = resources
-
-    async def cursors(self) -> dict[str, Cursor]:
-        query = "SELECT workspace, position, serial FROM cursors"
-        return await self._readers.run(
-            lambda c: {
-                name: Cursor(position, serial) for name, position, serial in c.execute(query)
-            }
-        )
-
-    async def commit(self, commit: Commit) -> int:
-        serial = await self._writer.run(lambda connection: _commit(connection, commit))
-        if commit.lasts:
-            await asyncio.to_thread(files.sync_log, self._path)
-        return serial
-
-    async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
-        query = f"""
-        SELECT r.{_COLUMNS.replace(", ", ", r.")} FROM json_each(?) AS wanted CROSS JOIN rows AS r
-        ON r.workspace = ? AND r.kind = ? AND r.key = wanted.value
-        """  # noqa: S608  # the columns are ours
-        parameters = (json.dumps(list(keys)), workspace, kind)
-        return await self._readers.run(
-            lambda c: [_row(workspace, row) for row in c.execute(query, parameters)]
-        )
-
-    async def scan(
-        self,
-        workspace: str,
-        kind: str | None,
-        limit: int,
-        *,
-        by: Literal["key", "rank", "serial"] = "key",
-        after: str | int | None = None,
-        tool: ToolKey | None = None,
-    ) -> list[Row]:
-        where: list[str] = ["workspace = ?"]
-        given: list[Any] = [workspace]
-        if kind is not None:
-            where.append("kind = ?")
-            given.append(kind)
-        if by == "rank":
-            where.append("rank <> 0")
-        if after is not None:
-            where.append(f"{by} > ?")
-            given.append(after)
-        if tool is not None:
-            where += ["server = ?", "tool = ?", "tool <> ''"]
-            given += files.named_tool(tool)
-        query = f"""
-        SELECT {_COLUMNS} FROM rows WHERE {" AND ".join(where)} ORDER BY {_ORDERS[by]}
-        """  # noqa: S608
-        if by != "serial":
-            query += " LIMIT ?"
-            given.append(limit)
-        return await self._readers.run(
-            lambda c: files.bounded(
-                (_row(workspace, row) for row in c.execute(query, given)),
-                limit,
-                attrgetter("serial") if by == "serial" else None,
-            )
-        )
-
-    async def count(self, kind: str, workspace: str | None = None) -> int:
-        query = "SELECT count(*) FROM rows WHERE kind = ?"
-        parameters = [kind]
-        if workspace is not None:
-            query += " AND workspace = ?"
-            parameters.append(workspace)
-        return await self._readers.run(lambda c: int(c.execute(query, parameters).fetchone()[0]))
-
-    async def sums(
-        self,
-        workspace: str,
-        what: Sequence[str],
-        *,
-        since: int,
-        until: int,
-        by: Collection[CounterDimension] = (),
-        tool: ToolKey | None = None,
-    ) -> list[CounterSum]:
-        if not what:
-            return []
-        given: dict[str, Any] = {"workspace": workspace, "since": since, "until": until}
-        parts = []
-        for place, name in enumerate(what):
-            begins = f"what >= :n{place} AND what < :n{place} || char(0x10ffff)"
-            parts.append(_NAMED + (begins if name.endswith("*") else f"what = :n{place}"))
-            given[f"n{place}"] = name.removesuffix("*")
-        of_tool = ""
-        if tool is not None:
-            of_tool = "WHERE server = :server AND tool = :tool"
-            given |= {"server": tool.server_name or "", "tool": tool.tool_name}
-        groups = ", ".join(_GROUPS[each] for each in by)
-        query = f"""
-        WITH RECURSIVE {_HOURS}
-        SELECT sum(number), {_shown("hour", by)}, {_shown("server", by)}, {_shown("tool", by)},
-            {_shown("what", by)}
-        FROM ({" UNION ALL ".join(parts)}) {of_tool} {f"GROUP BY {groups}" if groups else ""}
-        """  # noqa: S608
-        return await self._readers.run(
-            lambda c: [
-                CounterSum(
-                    number, hour, ToolKey(workspace, server or None, name) if name else None, each
-                )
-                for number, hour, server, name, each in c.execute(query, given)
-                if number
-            ]
-        )
-
-    def close(self) -> None:
-        """Finish what was accepted and release everything; blocks; twice does nothing."""
-        self._resources.close()
-
-
-def _shown(column: str, by: Collection[CounterDimension]) -> str:
-    return column if ("tool" if column == "server" else column) in by else "NULL"
-
-
-def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
-    workspace = commit.workspace
-    position, serial = connection.execute(
-        "SELECT position, serial FROM cursors WHERE workspace = ?", (workspace,)
-    ).fetchone() or (0, 0)
-    if commit.moved is not None and commit.moved[0] != position:
-        raise StoreFencedError(
-            f"{workspace} has been learned to {position} by another process: read anew"
-        )
-    if commit.lease is not None:
-        _check_fence(connection, commit.lease)
-    connection.execute(
-        """
-        DELETE FROM rows WHERE rowid IN (
-            SELECT r.rowid FROM json_each(?) AS gone CROSS JOIN rows AS r
-            ON r.workspace = ? AND r.kind = gone.value ->> 0 AND r.key = gone.value ->> 1
-            WHERE coalesce(gone.value ->> 2, r.rank) = r.rank
-        )
-        """,
-        (json.dumps([(e.kind, e.key, e.rank) for e in commit.removed]), workspace),
-    )
-    files.insert(
-        connection,
-        "rows",
-        sorted(  # in the order of the indexes: neighbours are on one page
-            (workspace, e.kind, e.key, *files.named_tool(e.tool), e.rank, serial + 1, e.data)
-            for e in commit.put
-        ),
-        "ON CONFLICT (workspace, kind, key) DO UPDATE SET server = excluded.server, "
-        "tool = excluded.tool, rank = excluded.rank, serial = excluded.serial, "
-        "data = excluded.data",
-    )
-    files.insert(
-        connection,
-        "counters",
-        [
-            (workspace, counter.what, counter.hour, *files.named_tool(counter.tool), number)
-            for counter, number in commit.counters.items()
-        ],
-        "ON CONFLICT DO UPDATE SET number = number + excluded.number",
-    )
-    if any(number < 0 for number in commit.counters.values()):  # names of agents are no more
-        connection.execute("DELETE FROM counters WHERE workspace = ? AND number = 0", (workspace,))
-    connection.execute(
-        "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)",
-        (workspace, position if commit.moved is None else commit.moved[1], serial + 1),
-    )
-    return int(serial) + 1
-
-
-def _check_fence(connection: sqlite3.Connection, lease: Lease) -> None:
-    found = connection.execute("SELECT token FROM fences WHERE name = ?", (lease.name,)).fetchone()
-    if found is not None and found[0] > lease.token:
-        raise StoreFencedError(
-            f"the lease {lease.name} is held no more: take it again, read anew and do it again"
-        )
-    if found is None or found[0] < lease.token:
-        connection.execute("INSERT OR REPLACE INTO fences VALUES (?, ?)", (lease.name, lease.token))
-
-
-def _row(workspace: str, row: tuple[Any, ...]) -> Row:
-    kind, key, data, server, tool, rank, serial = row
-    return Row(
-        kind, key, data, ToolKey(workspace, server or None, tool) if tool else None, rank, serial
-    )
-
+from mongo.sqlite.knowledge import SqliteKnowledge
 
 FILE_NAME = "aftercall.sqlite3"
 """The log, the state of commands, leases and metadata."""
 APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks a file as ours in its header (`PRAGMA application_id`)."""
-LAYOUT = 1
+LAYOUT = 2
 """Of all files (`PRAGMA user_version`); there are no migrations before the first release."""
 _GENERATION = "generation"
 """The fact that says which generation is current."""
@@ -394,6 +182,7 @@ async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteSt
 
     Raises:
         StoreInUseError: another process (or this one) has the folder open.
+        StoreTooNewError: a newer version has written a file; it was not changed.
         StoreDamagedError: a file is not a store of this version, or is corrupt; it was not changed.
         StoreFullError: no space to open it.
         StoreReadOnlyError: its volume or its files take no writes, without which SQLite cannot
@@ -513,7 +302,13 @@ def _check(path: Path) -> None:
         return  # made, and killed before its first commit
     if found[0] != APPLICATION_ID:
         raise files.damaged(path, "it is another program's database")
-    if found[1] != LAYOUT:
+    if found[1] > LAYOUT:
+        raise StoreTooNewError(
+            f"{path} was written by a newer version of Aftercall (layout {found[1]}, this one has "
+            f"{LAYOUT}); it was left as it is. Upgrade Aftercall, or choose another data folder "
+            "(--data-dir)"
+        )
+    if found[1] < LAYOUT:
         raise StoreDamagedError(
             f"{path} has layout {found[1]}, this version of Aftercall has {LAYOUT}, and there was "
             "no release between them: it can neither be read nor imported here. Go on with the "

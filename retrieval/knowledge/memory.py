@@ -9,7 +9,7 @@ by `follow`, which is called twice a second where others may write.
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -117,9 +117,12 @@ KNOWLEDGE = RowKind("knowledge", ToolKnowledge)
 STATISTICS = RowKind("statistics", ToolTrials)
 HEALTH = RowKind("health", KnownHealth)
 USED = RowKind("used", dict[str, Any])
-"""Tools that were called, ranked by the latest use, in milliseconds. Empty, as the next one: names
-are asked for without what is known of them."""
+"""Tools that were called, ranked by the latest use, in milliseconds. Empty, as the next three:
+names are asked for without what is known of them."""
 TROUBLE = RowKind("trouble", dict[str, Any])
+TAUGHT = RowKind("taught", dict[str, Any])
+MARKED = RowKind("marked", dict[str, Any])
+"""Tools of which a repair was ever learned, or a call ever marked or corrected; empty as well."""
 AXES = RowKind("axes", AxisBook)
 """All boundary axes of the workspace, under the key ''."""
 DOCUMENT = RowKind("document", Document)
@@ -269,6 +272,26 @@ class Memory:
             known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
             self._tools.put(workspace, "", known, seen)
         return known
+
+    async def registry_of(self, workspace: str, tools: Collection[ToolKey]) -> Registry:
+        """Return a registry that knows these tools by the names of their calls, or that of all.
+
+        Where there are many, a tool that was put a moment ago is missing until that is learned.
+        """
+        log = self._store.events
+        if (known := self._registries.get(workspace, "")) is not None:
+            return known
+        if await log.count_state(workspace, "tool") <= _MAX_TOOLS:
+            return await self.registry(workspace)
+        keys = [tool_row(each) for each in tools]
+        rows = await self._knowledge.get(workspace, REGISTERED.name, keys)
+        ids = [name for row in rows for name in REGISTERED.decode(row).schema_hashes]
+        state = await log.state(workspace, "tool", ids)
+        found = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in state])
+        evolves = any(each.tool.evolved_from for each in found)
+        if evolves or await log.count_state(workspace, "promotion"):
+            return await self.registry(workspace)  # what stands for what is seen in all of them
+        return Registry(found, is_whole=False)
 
     async def registry(self, workspace: str) -> Registry:
         """Return all tools and promotions of a workspace."""

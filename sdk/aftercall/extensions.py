@@ -7,13 +7,14 @@ loaded is named in the log and left out; everything else goes on.
 
 import logging
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources.abc import Traversable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 logger = logging.getLogger(__name__)
+PluginT = TypeVar("PluginT")
 Group: TypeAlias = Literal["proposers", "log_forms", "hook_clients", "secret_forms", "embedders"]
 
 
@@ -39,6 +40,21 @@ def load_tables(group: Group) -> Mapping[str, dict[str, Any]]:
         except (OSError, ValueError, TypeError) as problem:
             _leave_out(group, name, problem)
     return tables
+
+
+def use_each(group: Group, plugins: Mapping[str, PluginT], use: Callable[[PluginT], None]) -> None:
+    """Use each plug-in of a group; one that fails in it is named in the log and left out.
+
+    Args:
+        group: the group that they are of.
+        plugins: what was loaded, by name.
+        use: checks a plug-in first and takes it over last, so that half of one is never used.
+    """
+    for name, plugin in plugins.items():
+        try:
+            use(plugin)
+        except Exception as problem:  # noqa: BLE001  # another distribution's fault, of any kind
+            _leave_out(group, name, problem)
 
 
 def _read_text(file: object) -> str:

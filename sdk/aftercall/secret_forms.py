@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from aftercall.extensions import load_tables
+from aftercall.extensions import load_tables, use_each
 from aftercall.files import read_table
 from aftercall.secret_escapes import EncodedSecret, encoded_secrets, join_overlapping
 from aftercall.secret_names import (
@@ -53,12 +53,20 @@ class _Form(NamedTuple):
 
 def _forms() -> Iterator[_Form]:
     rows = list(read_table("secret_forms.toml")["form"])
-    for added in load_tables("secret_forms").values():
-        rows += added["form"]
-    for place, row in enumerate(rows):
-        source = row.get("pattern") or rf"(?<![A-Za-z0-9])(?:{row['token']})"
-        gate, hints = row.get("gate", "token"), tuple(row.get("hints", ()))
-        yield _Form(place, gate, hints, row.get("run", _SHORT_RUN), source, row.get("check"))
+
+    def add(table: dict[str, Any]) -> None:
+        for row in table["form"]:
+            re.compile(_form_of(0, row).source)
+        rows.extend(table["form"])
+
+    use_each("secret_forms", load_tables("secret_forms"), add)
+    yield from (_form_of(place, row) for place, row in enumerate(rows))
+
+
+def _form_of(place: int, row: dict[str, Any]) -> _Form:
+    source = row.get("pattern") or rf"(?<![A-Za-z0-9])(?:{row['token']})"
+    gate, hints = row.get("gate", "token"), tuple(row.get("hints", ()))
+    return _Form(place, gate, hints, row.get("run", _SHORT_RUN), source, row.get("check"))
 
 
 _SHORT_RUN = 15

@@ -33,13 +33,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("name", metavar="NAME", help="whose it is, in words")
     create.add_argument(
         "--workspace", default="default",
-        help="the one it reads and writes; '*' for an operator's key, which may all (default)",
+        help="the one that it reads and writes (default); '*' for all of them, an operator's key",
     )  # fmt: skip
     create.add_argument(
         "--scope", choices=_SCOPES, action="append",
         help="may be given again; without it record, suggest and read",
     )  # fmt: skip
-    create.add_argument("--days", type=float, help="days that it holds; for ever without")
+    create.add_argument("--days", type=_days, help="days that it holds; for ever without")
     create.add_argument("--rate", type=float, help="requests a second; any number without")
     listed = actions.add_parser("list", help="all keys, without their secrets")
     rotate = actions.add_parser("rotate", help="give a key a new secret, shown once, on stdout")
@@ -56,6 +56,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     restored.add_argument("file", metavar="FILE", type=Path)
     for action in (create, listed, rotate, revoke, exported, restored):
         add_common(action)
+
+
+def _days(text: str) -> float:
+    days = float(text)
+    if not days > 0:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return days
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -84,7 +91,10 @@ def _run(args: argparse.Namespace) -> int:
             await keys.revoke_key(keyring, keys.CONSOLE, args.id)
             say(f"revoked {args.id}; what it reported stays")
         elif args.action == "export":
-            replace_file(args.file, await pack_keys(keyring.store), mode=0o600)
+            try:
+                replace_file(args.file, await pack_keys(keyring.store), mode=0o600)
+            except OSError as error:
+                raise AftercallError(f"cannot write {args.file}: {error.strerror}") from None
             say(f"keys and audit are in {args.file}; secrets are not, only their hashes")
         elif args.action == "import":
             count = await restore_keys(keyring.store, content)
@@ -108,7 +118,8 @@ def _issued(issued: "IssuedKey") -> None:
     key = issued.key
     say(
         f"key {key.id} of {one_line(key.name)!r}: {', '.join(key.scopes)} in the workspace "
-        f"{key.workspace}; this is its only showing, keep it as a password"
+        f"{key.workspace}; this is its only showing, keep it as a password. While there is a key, "
+        "every request needs one: give gateways theirs by `--key-file FILE`"
     )
     print(issued.secret)
 

@@ -50,6 +50,7 @@ def _run(args: argparse.Namespace) -> int:
 
     from aftercall.process import bind, url_of
     from aftercall.running import listed_service
+    from ingest.pacing import SWITCH_S
     from service.context import Context
     from service.environment import check_serving
     from service.lifecycle import one_line
@@ -57,9 +58,7 @@ def _run(args: argparse.Namespace) -> int:
     from service.stores import where_index_is, where_store_is
     from service.version import VERSION
 
-    # The event loop must not starve the threads that write, embed and learn: with Python's
-    # 5 ms, appends beside a busy loop were ten times slower (bench/log_store.py).
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(SWITCH_S)
     check_serving(settings)
     listener = bind(settings.server.host, settings.server.port)
     if settings.server.allow_strangers and not settings.server.is_local:

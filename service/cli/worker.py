@@ -39,6 +39,7 @@ def _run(args: argparse.Namespace) -> int:
 
     import uvloop
 
+    from ingest.pacing import SWITCH_S
     from service.lifecycle import one_line
     from service.server import work
     from service.version import VERSION
@@ -47,8 +48,7 @@ def _run(args: argparse.Namespace) -> int:
     if settings.mongo.uri is None or settings.qdrant.url is None:
         say(_EMBEDDED if settings.mongo.uri is None else _EMBEDDED_INDEX)
         return _USAGE
-    # As the service: the event loop must not starve the threads that learn and embed.
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(SWITCH_S)
 
     def ready(stores: "Stores") -> None:
         print(

@@ -23,7 +23,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
-from aftercall.extensions import load_tables
+from aftercall.extensions import load_tables, use_each
 from aftercall.json_values import JsonObject
 from ingest.formats.rules import Condition, Path, read_condition, read_path
 
@@ -118,7 +118,20 @@ def client_names() -> tuple[str, ...]:
     """Return the names of the clients, sorted."""
     folder = files("service.hooks") / "clients"
     shipped = {each.name.removesuffix(".toml") for each in folder.iterdir()}
-    return tuple(sorted(shipped | load_tables("hook_clients").keys()))
+    return tuple(sorted(shipped | _added_clients().keys()))
+
+
+@cache
+def _added_clients() -> Mapping[str, "HookClient"]:
+    """Return the clients that other distributions add, by name."""
+    added: dict[str, HookClient] = {}
+    for name, table in load_tables("hook_clients").items():
+
+        def add(told: dict[str, Any], name: str = name) -> None:
+            added[name] = _client_of(name, told, {})
+
+        use_each("hook_clients", {name: table}, add)
+    return added
 
 
 @cache
@@ -126,12 +139,18 @@ def read_client(key: str) -> HookClient:
     """Return a client by its name; a KeyError for one that is none."""
     if key not in client_names():
         raise KeyError(key)
+    if added := _added_clients().get(key):
+        return added
     folder = files("service.hooks")
-    told = load_tables("hook_clients").get(key)
-    if told is None:
-        told = tomllib.loads((folder / "clients" / f"{key}.toml").read_text(encoding="utf-8"))
+    told = tomllib.loads((folder / "clients" / f"{key}.toml").read_text(encoding="utf-8"))
     tools = folder / "tools" / f"{key}.json"
     schemas = json.loads(tools.read_text(encoding="utf-8"))["tools"] if tools.is_file() else {}
+    return _client_of(key, told, schemas)
+
+
+def _client_of(
+    key: str, told: Mapping[str, Any], schemas: Mapping[str, JsonObject]
+) -> "HookClient":
     return HookClient(
         key=key,
         title=told["title"],

@@ -32,7 +32,7 @@ async def status(space: Reading, request: Request) -> Status:
         version=VERSION,
         ready=context.learning.problem is None,
         executions=known.executions,
-        tools=len(await context.memory.tools(workspace)),
+        tools=await context.store.events.count_state(workspace, "tool"),
         pending_indexing=known.pending,
         documents=known.documents,
         seed_patterns=context.seed_patterns,

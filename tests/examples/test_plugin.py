@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from aftercall.extensions import load_plugins, load_tables
+from retrieval.answers.proposers import registry
+from retrieval.answers.proposers.case import Option
+from retrieval.answers.proposers.registry import Proposer
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,3 +86,58 @@ def test_a_broken_plug_in_is_left_out(
     with caplog.at_level(logging.WARNING, "aftercall.extensions"):
         assert load_tables("log_forms") == {}
     assert "'bad' of aftercall.log_forms is left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("group", "text"),
+    [
+        ("secret_forms", "title = 5"),
+        ("secret_forms", '[[form]]\nname = "x"\nhints = ["x"]\npattern = "(("'),
+        ("log_forms", "title = 5"),
+        ("log_forms", '[x]\ntitle = "x"\nrules = [{ when = 5 }]'),
+        ("hook_clients", "title = 5"),
+    ],
+)
+def test_a_table_of_another_form_is_left_out(tmp_path: Path, group: str, text: str) -> None:
+    """Commands, hooks and imports go on, in a process that has it installed."""
+    package = tmp_path / "odd_plugin"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from importlib.resources import files\nFILE = files('odd_plugin') / 'table.toml'\n"
+    )
+    (package / "table.toml").write_text(text)
+    _install(tmp_path, group, "odd_plugin:FILE")
+    done = subprocess.run(
+        [
+            sys.executable, "-c",
+            "import aftercall.secret_forms; from ingest.formats.rules import read_forms; "
+            "from service.hooks.clients import client_names, read_client; read_forms(); "
+            "[read_client(name) for name in client_names()]",
+        ],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"the plug-in 'bad' of aftercall.{group} is left out" in done.stderr
+
+
+def test_a_proposer_that_fails_costs_its_own_options(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that is no proposer is left out; one that raises is named, and has no options."""
+
+    def failing(*_: object) -> list[Option]:
+        raise ZeroDivisionError
+
+    wrong = Proposer("odd.failing", frozenset({"missing"}), failing)
+    added = {"odd": wrong, "none": object()}
+    monkeypatch.setattr(registry, "load_plugins", lambda _: added)
+    registry.register_plugins()
+    try:
+        guarded = registry._proposers["odd.failing"]
+        with caplog.at_level(logging.ERROR):
+            assert guarded.options(*[None] * 3) == []  # type: ignore[list-item]
+        assert "'odd.failing' of a plug-in failed" in caplog.text
+        assert "'none' of aftercall.proposers is left out" in caplog.text
+    finally:
+        registry.unregister("odd.failing")

@@ -7,10 +7,11 @@ from itertools import product
 import pytest
 
 from mongo.protocol import CounterDimension, Store
-from mongo.records import Commit, Counter, CounterSum
+from mongo.records import Commit, Counter, CounterSum, ToolKey
 from tests.mongo.store_samples import LOCAL, SEARCH, WORKSPACE
 
 HOUR = 493_000
+OTHER = ToolKey(WORKSPACE, "z-server", "add")
 TOOLS = (None, SEARCH, LOCAL)
 WHATS = ("calls", "failures:limit", "failures:type", "failuresX")
 
@@ -75,7 +76,7 @@ async def test_sums_of_one_tool(store: Store) -> None:
     """A tool without a server is another one than that of a server."""
     for tool in (SEARCH, LOCAL):
         sums = await store.counters.sums(
-            WORKSPACE, ["calls"], since=0, until=HOUR + 9, by=("hour", "tool"), tool=tool
+            WORKSPACE, ["calls"], since=0, until=HOUR + 9, by=("hour", "tool"), tools=[tool]
         )
         assert Tally(sums) == expected(["calls"], range(HOUR, HOUR + 3), ("hour", "tool"), [tool])
 
@@ -89,3 +90,21 @@ async def test_what_counted_nothing_is_left_out(store: Store) -> None:
     assert await of(WORKSPACE, [], since=0, until=HOUR + 9) == []
     sums = await of(WORKSPACE, ["calls"], since=0, until=HOUR + 9, by=["tool"])
     assert {each.tool for each in sums} == {None, LOCAL}
+
+
+async def test_top_tools_are_those_that_counted_most(store: Store) -> None:
+    """Tools alone, the most first, of equal ones those without a server last."""
+    more = {Counter("calls", HOUR, SEARCH): 5, Counter("calls", HOUR, OTHER): 5}
+    await store.knowledge.commit(Commit("w", counters=more | {Counter("calls", HOUR): 99}))
+    await store.knowledge.commit(Commit("w", counters={Counter("calls", HOUR + 1, LOCAL): 5}))
+    await store.knowledge.commit(Commit("w", counters={Counter("errors", HOUR, LOCAL): 1}))
+
+    async def top(*what: str, until: int = HOUR + 1, limit: int = 9) -> list[ToolKey]:
+        return await store.counters.top_tools("w", what, since=HOUR, until=until, limit=limit)
+
+    search, other, local = (each._replace(workspace="w") for each in (SEARCH, OTHER, LOCAL))
+    assert await top("calls", "errors") == [local, search, other]
+    assert await top("calls") == [search, other, local]
+    assert await top("calls", limit=1) == [search]
+    assert await top("calls", until=HOUR) == [search, other]
+    assert await top() == []

@@ -192,8 +192,11 @@ async def test_a_command_leaves_its_state_with_its_event(store: Store) -> None:
     assert [row.key for row in await log.state(WORKSPACE, "tool", ["c", "x", "a"])] == ["a", "c"]
     assert await log.state(WORKSPACE, "promotion") == []
     assert await log.state("elsewhere", "tool") == []
+    assert await log.count_state(WORKSPACE, "tool") == 3
     await log.append(WORKSPACE, [make_event(10, "tool")], [StateRow("tool", "a", None)])
     assert [row.key for row in await log.state(WORKSPACE, "tool")] == ["b", "c"]
+    assert await log.count_state(WORKSPACE, "tool") == 2
+    assert await log.count_state("elsewhere", "tool") == 0
 
 
 async def test_a_command_that_expects_what_is_not_there_changes_nothing(store: Store) -> None:

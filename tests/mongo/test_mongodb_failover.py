@@ -404,7 +404,7 @@ async def test_every_query_is_served_by_an_index(tmp_path: Path) -> None:
             await room(way, room.__name__)
         await way.store.knowledge.scan("w", "rule", 9, by="rank", tool=SEARCH)
         await way.store.events.latest("w", "execution", 9, tool=SEARCH, before=7)
-        await way.store.counters.sums("w", ["a", "b*"], since=0, until=9, tool=SEARCH)
+        await way.store.counters.sums("w", ["a", "b*"], since=0, until=9, tools=[SEARCH])
         await way.control.entries(3, workspace="w")
         statements = [dict(each) for each in way.proxy.statements]
         shapes = {repr(shape_of(each)): each for each in statements if list(asked(each))}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mongo.errors import StoreDamagedError, StoreError
+from mongo.errors import StoreDamagedError, StoreError, StoreTooNewError
 from mongo.records import Row
 from mongo.sqlite import files
 from mongo.sqlite.files import connect_writer
@@ -24,7 +24,7 @@ async def test_beside_needs_a_store_of_this_version(tmp_path: Path) -> None:
     async with closing(await open_sqlite_store(tmp_path)):
         pass
     execute(tmp_path, "PRAGMA user_version = 99")
-    with pytest.raises(StoreDamagedError, match="another data folder"):
+    with pytest.raises(StoreTooNewError, match="another data folder"):
         await open_sqlite_store(tmp_path, beside=True)
     (tmp_path / FILE_NAME).write_text("not a database, but somebody's notes\n" * 100)
     with pytest.raises(StoreDamagedError, match="move it away"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mongo.errors import StoreDamagedError, StoreError, StoreInUseError
+from mongo.errors import StoreDamagedError, StoreError, StoreInUseError, StoreTooNewError
 from mongo.records import Commit, Row
 from mongo.sqlite.store import APPLICATION_ID, FILE_NAME, LAYOUT, open_sqlite_store
 from tests.mongo.sqlite_inside import execute, write
@@ -102,16 +102,21 @@ async def test_a_second_store_in_one_process_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [FILE_NAME, "generation-1.sqlite3"])
+@pytest.mark.parametrize(
+    ("layout", "error", "cure"),
+    [(99, StoreTooNewError, "Upgrade"), (1, StoreDamagedError, "Go on with the version")],
+    ids=["newer", "older"],
+)
 async def test_a_store_of_another_version_is_refused_and_not_changed(
-    tmp_path: Path, name: str
+    tmp_path: Path, name: str, layout: int, error: type[StoreError], cure: str
 ) -> None:
-    """The message says how to move it; every byte stays, and the folder is not left locked."""
+    """The message says what can be done; every byte stays, and the folder is not left locked."""
     async with closing(await open_sqlite_store(tmp_path)) as store:
         await store.events.append(WORKSPACE, make_events(3))
-    execute(tmp_path, "PRAGMA user_version = 99", name=name)
+    execute(tmp_path, f"PRAGMA user_version = {layout}", name=name)
     before = content_of(tmp_path)
     for _ in range(2):
-        with pytest.raises(StoreDamagedError, match=r"layout 99.*another data folder"):
+        with pytest.raises(error, match=rf"layout {layout}.*{cure}.*another data folder"):
             await open_sqlite_store(tmp_path)
     assert content_of(tmp_path) == before
 

@@ -22,7 +22,7 @@ def main() -> int:
     from aftercall import cli
     from ingest.indexer import Indexer
     from mongo.mongodb.knowledge import MongoKnowledge
-    from mongo.sqlite.store import SqliteKnowledge, open_sqlite_store
+    from mongo.sqlite.knowledge import SqliteKnowledge, open_sqlite_store
     from retrieval.index import opening
     from service import learning, rebuild, stores
 
@@ -128,7 +128,7 @@ def _unfence() -> None:
 
     from ingest import indexer
     from mongo.records import Lease
-    from mongo.sqlite.store import SqliteKnowledge
+    from mongo.sqlite.knowledge import SqliteKnowledge
 
     commit = SqliteKnowledge.commit
 

@@ -12,7 +12,7 @@ from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
 from mongo.records import Commit, Row, StateRow, ToolKey, encoded
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.knowledge.memory import HEALTH, Memory, tool_row
+from retrieval.knowledge.memory import HEALTH, REGISTERED, Memory, Registered, tool_row
 from retrieval.knowledge.rows.health import KnownHealth, Weak
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -55,6 +55,25 @@ async def test_a_read_that_began_before_a_change_is_not_kept(store: Store) -> No
         assert (await memory.registry("w")).by_id["a"] == new
         assert await memory.tools("w") == [new]
         await put(store, old)
+
+
+async def test_of_many_registered_tools_those_asked_about_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the names of their calls; all are, where one evolved from another or any is promoted."""
+    monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", 2)
+    for name in "abc":
+        await put(store, a_tool(name))
+        names = encoded(Registered(schema_hashes={name: None}))
+        row = Row(REGISTERED.name, tool_row(ToolKey("w", None, name)), names)
+        await store.knowledge.commit(Commit("w", [row]))
+    asked = [ToolKey("w", None, name) for name in ("b", "unknown")]
+    found = await Memory(store).registry_of("w", asked)
+    assert [*found.by_id] == ["b"]
+    assert [found.tool_name(each).tool_id for each in asked] == ["b", None]
+    child = a_tool("b").tool.model_copy(update={"evolved_from": "a"})
+    await put(store, StoredTool("w", child))
+    assert [*(await Memory(store).registry_of("w", asked)).by_id] == ["a", "b", "c"]
 
 
 async def test_what_another_process_did_is_followed(store: Store) -> None:

@@ -325,10 +325,10 @@ async def test_an_archive_of_another_version_says_what_to_do(
     whole: list[bytes], tmp_path: Path
 ) -> None:
     """Nothing of it is stored."""
-    header = {**json.loads(whole[0]), "version": 2, "made_by": "9.9"}
+    header = {**json.loads(whole[0]), "version": 99, "made_by": "9.9"}
     told = json.dumps(header).encode() + b"\n" + b"".join(whole[1:])
     async with opened(tmp_path / "target") as target:
-        with pytest.raises(ArchiveError, match=r"version 2.*use the Aftercall that made it.*9\.9"):
+        with pytest.raises(ArchiveError, match=r"version 99.*use the Aftercall that made it.*9\.9"):
             await import_store(target, ArchiveReader(buffered(told)))
         assert await target.events.heads() == {}
         await refuse_half_imported(target.metadata)

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from aftercall.errors import AftercallError
 from aftercall.models import FailedCall, SuggestRequest
 from mongo.contents import FailureRecord, mark_event
-from mongo.records import ToolKey
+from mongo.records import Row, ToolKey
+from service import rules
 from service.cli.rules import command
 from tests.ingest.histories import BEGIN
 from tests.retrieval.cases import an_execution
@@ -110,3 +112,33 @@ def test_a_repair_that_is_switched_off_is_not_proposed_until_it_is_on_again(
     told(tmp_path, capsys, "on", other)
     assert mended in asyncio.run(proposed(5))
     assert not any("(off)" in line for line in told(tmp_path, capsys, "list"))
+
+
+async def test_where_nothing_was_learned_no_tool_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many failed: tens of thousands took half a minute."""
+    async with in_process(tmp_path) as service:
+        failures = [
+            an_execution(
+                execution_id=f"00000000-0000-4000-8000-{number:012}", tool_name=f"find-{number}",
+                timestamp=datetime.now(UTC).isoformat(), session_id=f"s {number}",
+                outcome="failure", error={"type": "E", "message": "Bad request"},
+            )
+            for number in range(3)
+        ]  # fmt: skip
+        await service.context.intake.accept(WORKSPACE, failures)
+        await service.context.indexer.catch_up()
+        read = []
+        knowledge = service.context.store.knowledge
+        get = knowledge.get
+
+        async def noted(workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
+            read.append((kind, keys))
+            return await get(workspace, kind, keys)
+
+        monkeypatch.setattr(knowledge, "get", noted)
+        known = rules.rules(service.context.store, WORKSPACE)
+        marked = rules.bursts(service.context.store, WORKSPACE)
+        assert [each async for each in known] == [each async for each in marked] == []
+        assert read == []

@@ -10,12 +10,14 @@ or comes with another distribution (`register_plugins`, docs/plugins.md),
 and `without("mine")` asks all but one of them, which is how the ablation counts what each earns.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ParamSpec
 
-from aftercall.extensions import load_plugins
+from aftercall.extensions import load_plugins, use_each
 from retrieval.answers.proposers.bounds import out_of_range_options
 from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.context import context_options
@@ -33,6 +35,8 @@ from retrieval.answers.proposers.values import (
 )
 from retrieval.knowledge.reading.faults import Fault, FaultKind
 
+P = ParamSpec("P")
+logger = logging.getLogger(__name__)
 Options = Callable[[Case, int, Fault], Iterable[Option]]
 """What a proposer yields for a fault, which has its index in the case."""
 _VALUES: frozenset[FaultKind] = frozenset(("not_allowed", "bad_format", "not_found", "invalid"))
@@ -80,8 +84,29 @@ def register(proposer: Proposer | WholeProposer) -> None:
 
 def register_plugins() -> None:
     """Register the proposers that other distributions add, in the order of their names."""
-    for proposer in load_plugins("proposers").values():
-        register(proposer)
+    use_each("proposers", load_plugins("proposers"), _register_guarded)
+
+
+def _register_guarded(proposer: object) -> None:
+    """Register a proposer of another distribution, whose failures cost its own options only."""
+    match proposer:
+        case Proposer(name=name, options=options):
+            register(replace(proposer, options=_guarded(name, options)))
+        case WholeProposer(name=name, options=of_call):
+            register(replace(proposer, options=_guarded(name, of_call)))
+        case _:
+            raise TypeError("it is no Proposer and no WholeProposer")
+
+
+def _guarded(name: str, options: Callable[P, Iterable[Option]]) -> Callable[P, list[Option]]:
+    def asked(*args: P.args, **kwargs: P.kwargs) -> list[Option]:
+        try:
+            return list(options(*args, **kwargs))
+        except Exception:
+            logger.exception("the proposer %r of a plug-in failed; its options are left out", name)
+            return []
+
+    return asked
 
 
 def unregister(name: str) -> None:

@@ -15,9 +15,7 @@ is shown as what was seen; what holds for all of them comes from what was wrong.
 import base64
 import hashlib
 import re
-import uuid
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -27,40 +25,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from aftercall.models import ErrorCategory, Example
-from embeddings.protocol import Embedder
-from mongo.records import ToolKey
 from retrieval.knowledge.reading.faults import FaultKind
-from retrieval.knowledge.tool.causes import (
-    Cause,
-    Changes,
-    are_one_category,
-    are_repaired_otherwise,
-    contradict,
-    is_one_cause,
-)
+from retrieval.knowledge.tool.causes import Cause, Changes
 
 Vector = NDArray[np.float32]
-_IDS = uuid.UUID("7c1de1a4-9d55-5a0f-8f52-4d0c2f6b9e31")
 _MARK_BYTES = 8
-MIN_SIMILARITY = 0.65
-"""Cosine of two signatures from which on they say one thing, where category and subjects agree.
-
-On the groups of `tests/embeddings/tool_errors.py` (MiniLM, signatures alone) 25 of 36 pairs that
-say one thing are joined, and none of the 162 pairs of one category that do not; without the
-subjects 3 of these would be, and 7 from 0.60 on. At 0.70 it joins 19. The tool's name is left
-out of the text: with it all errors of a tool are near.
-"""
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MASK = re.compile(r"<(?:v|n|id|url|date|path|hex|email)>")
 _CALLED = re.compile(r"\b\w+\(\)")
 _CAMEL = re.compile(r"[a-z]+[A-Z][A-Za-z]*")
 STEP = re.compile(r"\[\]")
-MAX_FAILURES = 500
-"""Documents of a tool that are looked at, the most frequent: what comes behind them is rare."""
-_Kin = tuple[ErrorCategory, tuple[str, ...]]
-MAX_SIGNATURES = 8
-MAX_AGENTS = 24
-MAX_EXAMPLES = 5
 
 
 _DOCUMENT_NAMES = {"count": "frequency", "mistake": "commonMistake", "agents": "agentsAffected"}
@@ -162,146 +136,6 @@ class Failure:
         return Cause(self.category, self.places, self.changes)
 
 
-@dataclass(slots=True)
-class Grouped:
-    """A pattern with the failures that belong to it now."""
-
-    pattern: ConsolidatedPattern
-    failures: list[Failure] = field(default_factory=list)
-
-    def has_cause(self, cause: Cause) -> bool:
-        """Return whether any of its failures has this cause."""
-        return cause.is_told and any(is_one_cause(cause, each.cause) for each in self.failures)
-
-
-async def grouped(
-    tool: ToolKey,
-    previous: Iterable[ConsolidatedPattern],
-    failures: Iterable[Failure],
-    open_model: Callable[[], Awaitable[Embedder]],
-) -> tuple[list[Grouped], int]:
-    """Return one tool's failures in its patterns, and how many wordings were embedded for it.
-
-    `previous` are its patterns as they were; of its failures the `MAX_FAILURES` most frequent are
-    looked at. `open_model` is called where vectors must decide between several places.
-    """
-    groups = [Grouped(each) for each in sorted(previous, key=lambda each: each.pattern_id)]
-    homes = {mark: group for group in groups for mark in group.pattern.marks()}
-    still_open = []
-    for failure in sorted(failures, key=_most_frequent_first)[:MAX_FAILURES]:
-        home = homes.get(mark_of(failure.document_id))
-        if home is None or not are_one_category(home.pattern.category, failure.category):
-            home = _like(groups, failure)
-        if home is None:
-            still_open.append(failure)
-        else:
-            home.failures.append(failure)
-    still_open = _joined(groups, still_open)
-    vectors, made_by = await _vectors(groups, still_open, open_model)
-    for failure in still_open:
-        found = (
-            _like(groups, failure)
-            or next((group for group in groups if group.has_cause(failure.cause)), None)
-            or _nearest(groups, failure, vectors.get(failure.signature))
-        )
-        if found is None:
-            named = (tool.server_name or "", tool.tool_name, failure.category, failure.signature)
-            found = Grouped(
-                ConsolidatedPattern(
-                    pattern_id=str(uuid.uuid5(_IDS, "\x1f".join((tool.workspace, *named)))),
-                    server_name=tool.server_name,
-                    tool_name=tool.tool_name,
-                    category=failure.category,
-                    leader=failure.signature,
-                    places=dict(failure.places),
-                    subjects=list(failure.subjects),
-                )
-            )
-            if (vector := vectors.get(failure.signature)) is not None:
-                found.pattern.set_vector(vector, made_by)
-            groups.append(found)
-        found.failures.append(failure)
-    kept = _merge_causes([each for each in groups if each.failures])
-    return sorted(kept, key=lambda each: each.pattern.pattern_id), len(vectors)
-
-
-def _joined(groups: Sequence[Grouped], failures: Iterable[Failure]) -> list[Failure]:
-    """Put failures where their cause is; return those that are left."""
-    left = []
-    for failure in failures:
-        home = next((group for group in groups if group.has_cause(failure.cause)), None)
-        if home is None:
-            left.append(failure)
-        else:
-            home.failures.append(failure)
-    return left
-
-
-def _merge_causes(groups: Sequence[Grouped]) -> list[Grouped]:
-    """Return the groups, those of one cause as the one of them that is there longest."""
-    kept: list[Grouped] = []
-    for group in sorted(groups, key=_oldest_first):
-        group_causes = [each.cause for each in group.failures if each.cause.is_told]
-        home = next((each for each in kept if any(map(each.has_cause, group_causes))), None)
-        if home is None:
-            kept.append(group)
-        else:
-            home.failures += group.failures
-    return kept if len(kept) == len(groups) else _merge_causes(kept)
-
-
-def _oldest_first(group: Grouped) -> tuple[bool, float, str]:
-    seen = group.pattern.first_seen
-    return (seen is None, seen.timestamp() if seen else 0.0, group.pattern.pattern_id)
-
-
-async def _vectors(
-    groups: Sequence[Grouped],
-    failures: Sequence[Failure],
-    open_model: Callable[[], Awaitable[Embedder]],
-) -> tuple[dict[str, Vector], str]:
-    """Return the vectors of failures that have a choice, and of whom.
-
-    Patterns of their kin get theirs.
-    """
-    open_kin = Counter(map(_kin_of, failures))
-    kin = open_kin + Counter(_kin_of(group.pattern) for group in groups)
-    wanted = dict.fromkeys(each.signature for each in failures if kin[_kin_of(each)] > 1)
-    if not wanted:
-        return {}, ""
-    embedder = await open_model()
-    rivals = [group.pattern for group in groups if _kin_of(group.pattern) in open_kin]
-    lacking = [each for each in rivals if each.vector(embedder.fingerprint) is None]
-    texts = list(wanted | dict.fromkeys(each.leader for each in lacking))
-    found = dict(zip(texts, await embedder.embed(texts, "document"), strict=True))
-    for each in lacking:
-        each.set_vector(found[each.leader], embedder.fingerprint)
-    return found, embedder.fingerprint
-
-
-def _like(groups: Iterable[Grouped], failure: Failure) -> Grouped | None:
-    said = plain_signature(failure.signature)
-    alike = (each for each in groups if each.pattern.category == failure.category)
-    return next((each for each in alike if plain_signature(each.pattern.leader) == said), None)
-
-
-def _nearest(groups: Iterable[Grouped], failure: Failure, vector: Vector | None) -> Grouped | None:
-    if vector is None:
-        return None
-    best, nearness, kin = None, MIN_SIMILARITY, _kin_of(failure)
-    for group in groups:
-        pattern = group.pattern
-        contradicts = contradict(pattern.places, failure.places) or any(
-            are_repaired_otherwise(failure.cause, each.cause) for each in group.failures
-        )
-        if _kin_of(pattern) == kin and not contradicts:
-            centre = pattern.vector(pattern.embedder)
-            similarity = -1.0 if centre is None else float(centre @ vector)
-            if similarity >= nearness:
-                best, nearness = group, similarity
-    return best
-
-
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What there is to say about a pattern."""
@@ -345,45 +179,6 @@ def subjects_of(
     names = {word for word in words if "_" in word.strip("_") or _CAMEL.fullmatch(word)}
     plain = {word for word in names if not any(map(str.isdigit, word))}
     return sorted(plain | (words & set(parameters)))
-
-
-def _kin_of(one: ConsolidatedPattern | Failure) -> _Kin:
-    return (one.category, tuple(one.subjects))
-
-
-def _most_frequent_first(failure: Failure) -> tuple[int, str]:
-    return (-failure.count, failure.document_id)
-
-
-def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
-    """Return the pattern with counts, agents, examples and lesson of its failures."""
-    pattern = group.pattern
-    failures = sorted(group.failures, key=_most_frequent_first)
-    latest = sorted(
-        failures, key=lambda e: (e.last_seen.timestamp() if e.last_seen else 0.0, e.document_id)
-    )
-    said = lesson_of(pattern, failures)
-    first_seen = [pattern.first_seen, *(each.first_seen or each.last_seen for each in failures)]
-    marks = sorted({mark_of(each.document_id) for each in failures})
-    return pattern.model_copy(
-        update={
-            "members": base64.b64encode(b"".join(marks)).decode(),
-            "signatures": [each.signature for each in failures[:MAX_SIGNATURES]],
-            "count": sum(each.count for each in failures),
-            "mended": sum(each.mended for each in failures),
-            "followed": sum(each.followed for each in failures),
-            "mistake": said.mistake,
-            "correction": said.correction,
-            "agents": list(dict.fromkeys(a for e in failures for a in e.agents))[:MAX_AGENTS],
-            "execution_ids": list(
-                dict.fromkeys(i for e in latest[::-1] for i in e.execution_ids[::-1])
-            )[:MAX_EXAMPLES][::-1],
-            "lesson": said.lesson,
-            "example": said.example,
-            "first_seen": min(filter(None, first_seen), default=None),
-            "last_seen": max((each.last_seen for each in failures if each.last_seen), default=None),
-        }
-    )
 
 
 # What to fix first

@@ -66,8 +66,14 @@ class Registry:
     """The tools and promotions of one workspace. Read only; a change makes a new registry."""
 
     def __init__(
-        self, tools: Iterable[StoredTool], promotions: Iterable[StoredPromotion] = ()
+        self,
+        tools: Iterable[StoredTool],
+        promotions: Iterable[StoredPromotion] = (),
+        *,
+        is_whole: bool = True,
     ) -> None:
+        self.is_whole = is_whole
+        """Whether it has all tools of its workspace."""
         self.by_id: Mapping[str, StoredTool] = {each.tool.tool_id: each for each in tools}
         self.promotions: Mapping[str, StoredPromotion] = {
             each.namespace: each for each in promotions

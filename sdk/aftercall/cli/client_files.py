@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from io import StringIO
@@ -85,12 +86,15 @@ def client_files(
     known = known_clients()
     if client not in known:
         if not Path(client).is_file():
-            raise ConfigurationError(f"{client} is no file, and none of {', '.join(known)}")
+            near = get_close_matches(client, known, 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigurationError(f"{client} is no file, and none of {', '.join(known)}{meant}")
         return [Path(client)]
     places = [place(each, platform, environ) for each in known[client].files]
     if not (found := [path for path in places if path.is_file()]):
         raise ConfigurationError(
-            f"{client} has no configuration here: looked for {' and '.join(map(str, places))}"
+            f"{client} has no configuration here: looked for {' and '.join(map(str, places))}; "
+            "start the client once, or give a file of it instead: --client FILE"
         )
     return found
 

@@ -71,10 +71,12 @@ def _jobs(client: str) -> Iterator[_Job]:
     hooks = told.hooks
     at = place(hooks.file, sys.platform, os.environ) if hooks and hooks.file else None
     is_there = at is not None and at.parent.is_dir()
+    plugin = place(hooks.plugin, sys.platform, os.environ) if hooks and hooks.plugin else None
+    has_plugins = plugin is not None and plugin.parent.parent.is_dir()
     try:
         paths = client_files(client)
     except ConfigurationError:
-        if not is_there and not (hooks and hooks.plugin):
+        if not is_there and not has_plugins:
             raise
         paths = []
     for path in paths:
@@ -207,7 +209,7 @@ def _change(args: argparse.Namespace, change: Callable[[_Job, Content], Changed]
         except ConfigurationError as error:
             raise ConfigurationError(f"{job.path}: {error}") from error
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{job.path}: {error}; nothing is changed") from error
+            raise ConfigurationError(f"{job.path}: {error}; this file is as it was") from error
     return code
 
 
@@ -252,7 +254,7 @@ def _change_file(
         shutil.copy2(path, copy)
     after = mark + written(changed, text, path.suffix).encode()
     replace_file(path, copy.read_bytes() if _is_as_before(job, changed, copy) else after)
-    kept = f"; as it was: {copy}" if copy.exists() else ""
+    kept = f"; a copy of it before the first change: {copy}" if copy.exists() else ""
     print(f"  changed{kept}. Restart the client")
     return 0
 

@@ -15,10 +15,9 @@ from retrieval.knowledge.patterns.consolidation import (
     Failure,
     Lesson,
     Vector,
-    grouped,
-    merged,
     subjects_of,
 )
+from retrieval.knowledge.patterns.groups import grouped, merged
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.tool.causes import NO_CHANGES, Changes
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embeddings.protocol import Embedder
-from retrieval.knowledge.patterns.consolidation import MAX_FAILURES, Failure, grouped
+from retrieval.knowledge.patterns.consolidation import Failure
+from retrieval.knowledge.patterns.groups import MAX_FAILURES, grouped
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.tool.causes import PlaceChange, changes_of, correction_of
 from retrieval.knowledge.tool.repairs import RepairExample
