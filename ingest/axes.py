@@ -1,4 +1,4 @@
-"""Axes of a workspace, clustered anew: reads its book, embeds, clusters, names, keeps."""
+"""Axes of a workspace, clustered again: reads its book, embeds, clusters, names, keeps."""
 
 import asyncio
 import logging
@@ -50,7 +50,7 @@ class AxisClusterer:
         self._lock = asyncio.Lock()
 
     async def cluster(self, workspace: str) -> AxisClusters:
-        """Cluster a workspace's heaviest `MAX_BOOK_AXES` axes anew, keeping ids and names."""
+        """Cluster a workspace's heaviest `MAX_BOOK_AXES` axes again, keeping ids and names."""
         async with self._lock:
             book = await self._memory.axis_book(workspace)
             previous = await self._memory.axis_clusters(workspace)
@@ -81,7 +81,7 @@ class AxisClusterer:
         return [each for each in workspaces if (await self.cluster(each)).clusters]
 
     async def is_due(self, workspace: str) -> bool:
-        """Whether an axis is not clustered."""
+        """Return whether an axis is not clustered."""
         book = await self._memory.axis_book(workspace)
         if not book.axes:
             return False
@@ -89,7 +89,7 @@ class AxisClusterer:
         return clusters.clustered_at is None or not all(map(clusters.knows, book.axes))
 
     async def _embedded(self, axes: Sequence[str]) -> Vectors:
-        """A vector per axis, in order; only those not remembered are made."""
+        """Return a vector per axis, in order; only those not remembered are made."""
         known = {axis: self._vectors[axis] for axis in axes if axis in self._vectors}
         missing = [axis for axis in axes if axis not in known]
         for start in range(0, len(missing), _CHUNK):

@@ -105,7 +105,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Learned:
-    """What a batch came to, beside the rows that it changed."""
+    """What a batch came to, next to the rows that it changed."""
 
     counters: Tally[Counter] = field(default_factory=Tally)
     rows: list[Row | Removal] = field(default_factory=list)
@@ -293,7 +293,7 @@ def _put_mended(cache: WorkspaceCache, tool: ToolKey, mended: MendedFailure, pos
 
 
 def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution) -> None:
-    """What an execution says of the suggestion that it followed, at once or when that comes."""
+    """What an execution states of the suggestion that it followed, at once or when that comes."""
     execution = stored.execution
     if execution.suggestion_id is None:
         return
@@ -345,7 +345,7 @@ def _count_followed(
 
 
 def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: int) -> None:
-    """Count an outcome; one for each suggestion and execution, the first that was said."""
+    """Count an outcome; one for each suggestion and execution, the first that was stated."""
     key, issued = f"{outcome.suggestion_id}\x1f{outcome.execution_id}", outcome.issued
     if cache.get(JUDGED, key) is not None or issued.suggestion is None:
         return
@@ -433,7 +433,7 @@ def _named(batch: Batch) -> tuple[list[str], list[str]]:
 def _lately(
     batch: Batch, execution_id: str | None, by: Event | StoredExecution
 ) -> StoredExecution | None:
-    """The call that an event names, where it was recorded lately, before the event."""
+    """Return the call that an event names, where it was recorded lately, before the event."""
     found = batch.earlier.get(execution_id or "")
     if found is None or found.position > by.position:
         return None
@@ -496,7 +496,7 @@ def _wanted_by_report(
 def _wanted_by_execution(
     batch: Batch, stored: StoredExecution
 ) -> Iterator[tuple[RowKind[Any], str]]:
-    """Beside the rows of its tool."""
+    """Next to the rows of its tool."""
     execution = stored.execution
     yield CALL, execution.execution_id
     reading = batch.readings.get(execution.execution_id)

@@ -35,7 +35,7 @@ log = logging.getLogger("aftercall.learner")
 class Indexer:
     """Learns and embeds what the log holds; one per process and store.
 
-    After `lease_s` seconds without a sign of life other processes may go on; `is_shared` says
+    After `lease_s` seconds without a sign of life other processes may go on; `is_shared` states
     whether there may be any. `knowledge` is another generation than the current one, for a rebuild.
     """
 
@@ -100,7 +100,7 @@ class Indexer:
 
     @asynccontextmanager
     async def switched(self) -> AsyncIterator[None]:
-        """Another generation is current; in the block the index gets its vectors.
+        """Yield another generation is current; in the block the index gets its vectors.
 
         What is just being learned or embedded of the former one goes no further.
         """
@@ -188,7 +188,7 @@ class Indexer:
         lease = await self._leases.take(workspace)
         if lease is None:
             return 0
-        # Taken out while it is learned into: when anything fails, it is read anew.
+        # Taken out while it is learned into: when anything fails, it is read again.
         place = knowledge.generation, workspace
         cache = self._caches.pop(place, None)
         try:
@@ -269,7 +269,10 @@ class Indexer:
 async def waiting(
     store: Store, knowledge: Knowledge, heads: Mapping[str, Head] | None = None
 ) -> Counter[str]:
-    """How many events each workspace has to learn yet: of the log now, or as of these heads."""
+    """Return how many events each workspace has to learn yet.
+
+    Of the log now, or as of these heads.
+    """
     cursors = await knowledge.cursors()
     heads = await store.events.heads() if heads is None else heads
     left = Counter({name: head.position for name, head in heads.items()})
@@ -322,7 +325,7 @@ class WorkspaceLeases:
         self._used_at: dict[str, float] = {}
 
     async def take(self, workspace: str) -> Lease | None:
-        """The lease of a workspace; None while another process has it."""
+        """Return the lease of a workspace; None while another process has it."""
         name = self._name(workspace)
         keeper = self._keepers.get(name)
         if keeper is None:
@@ -333,7 +336,7 @@ class WorkspaceLeases:
         return keeper.lease
 
     async def drop(self, workspace: str) -> None:
-        """Give one back, to be taken anew."""
+        """Give one back, to be taken again."""
         await self._drop(self._name(workspace))
 
     def _name(self, workspace: str) -> str:

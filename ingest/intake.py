@@ -19,7 +19,7 @@ EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CLOCK_SKEW = timedelta(hours=24)
 """A recorder's clock may be this far ahead; more is a mistake that would spoil every statistic."""
 _FEW = 20
-"""Executions that are masked where they are; more of them beside the event loop."""
+"""Executions that are masked where they are; more of them next to the event loop."""
 
 
 class ExecutionConflictError(ValueError):

@@ -79,7 +79,7 @@ _LATER = 0.5
 
 
 def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: str | None) -> None:
-    """Add a success to the tool's profile, and what its result says to the loops, in place."""
+    """Add a success to the tool's profile, and what its result states to the loops, in place."""
     call = None
     if execution.parameters_known:
         call = knowledge.profile_to_update(schema_hash).observe_success(
@@ -166,7 +166,7 @@ def learn_repair(knowledge: ToolKnowledge, repair: Repair, schema_hash: str | No
         add_example(known.examples, example)
     of_the_moment = repair.edits is None and repair.reading.category in TRANSIENT
     if repair.certainty == "followed" or of_the_moment:
-        return  # it says what such calls may have meant, and not that a rule is right or wrong
+        return  # it states what such calls may have meant, and not that a rule is right or wrong
     value_sources = ValueSources(repair.reading.faults, repair.failed.context)
     agent = repair.mended.agent
     for rule in known.rules.values():
@@ -180,7 +180,7 @@ def learn_repair(knowledge: ToolKnowledge, repair: Repair, schema_hash: str | No
 
 
 def learn_in_vain(knowledge: ToolKnowledge, tried: Tried) -> None:
-    """Count against a change that somebody made to a failed call, and that met the same error."""
+    """Count against a change that someone made to a failed call, and that met the same error."""
     signature = tried.reading.signature
     known = knowledge.signature_to_update(signature, tried.reading.category)
     example = RepairExample(
@@ -196,7 +196,7 @@ def learn_in_vain(knowledge: ToolKnowledge, tried: Tried) -> None:
 def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
     """Forget a repair that was struck out, with the examples that taught it, in place.
 
-    One that is switched off is kept, and not told until it is switched on; nor is another form of
+    One that is switched off is kept, and not shown until it is switched on; nor is another form of
     it, since what is learned becomes more general with the next example.
     """
     if (known := knowledge.signature(removal.signature)) is None:
@@ -233,7 +233,7 @@ def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading)
 
 
 def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
-    """Whether edits could have been made to the failed call, and are not what mended it."""
+    """Whether edits could have been made to the failed call, and are not what repaired it."""
     try:
         made = apply_edits(repair.failed.parameters, edits, value_sources)
     except EditDoesNotApplyError:
@@ -263,13 +263,13 @@ def learn_outcome(
 ) -> None:
     """Add what became of a suggestion to its rule, in place, also of a failure not learned yet."""
     if len(edit_key(edits)) > MAX_EDITS_LENGTH:
-        return  # too special: such a rule would serve nobody
+        return  # too special: such a rule would serve no one
     known = knowledge.signature_to_update(signature, category)
     known.rule_to_update(edits).reported(agent, outcome)
 
 
 def success_document(workspace: str, execution: Execution) -> Document:
-    """The document that stands for successes of this shape, with this one as its latest."""
+    """Return the document that stands for successes of this shape, with this one as its latest."""
     shape = shape_of(execution.parameters)
     text = call_text(execution.tool_name, execution.parameters, execution.context)
     return _document(workspace, "success", execution, shape, text)
@@ -285,12 +285,12 @@ def failure_document(workspace: str, execution: Execution, reading: ErrorReading
 
 
 def tool_document_row_id(stored: StoredTool) -> str:
-    """The id of a registered tool's document."""
+    """Return the id of a registered tool's document."""
     return tool_document_id(stored.tool_key, stored.tool.tool_id)
 
 
 def tool_document(stored: StoredTool) -> Document:
-    """The document of a registered tool."""
+    """Return the document of a registered tool."""
     return Document(
         document_id=tool_document_row_id(stored),
         kind="tool",
@@ -303,7 +303,10 @@ def tool_document(stored: StoredTool) -> Document:
 
 
 def evolution_document(stored: StoredPromotion) -> Document:
-    """The document of a promotion: `tool_name` is the namespace, `version` the evolved one."""
+    """Return the document of a promotion.
+
+    `tool_name` is the namespace, `version` the evolved one.
+    """
     promotion = stored.promotion
     said = (name_words(stored.namespace), promotion.reason.strip(), promotion.mutation.strip())
     return Document(
@@ -319,7 +322,7 @@ def evolution_document(stored: StoredPromotion) -> Document:
 
 
 def evolution_id(stored: StoredPromotion) -> str:
-    """The id of a promotion's document."""
+    """Return the id of a promotion's document."""
     what = f"{stored.namespace}\x1f{stored.promotion.evolved_version}"
     return document_id(stored.workspace, "evolution", None, None, what)
 
@@ -335,7 +338,7 @@ def add_to_document(known: Document, execution: Execution, reading: ErrorReading
 
 
 def session_of(execution: Execution) -> str:
-    """A short text that tells sessions apart (without one, an agent's days) and nothing else."""
+    """A short text that shows sessions apart (without one, an agent's days) and nothing else."""
     session = execution.session_id or f"{execution.agent}\x1f{execution.timestamp:%Y-%m-%d}"
     return marked(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 
@@ -357,7 +360,7 @@ def _document(workspace: str, kind: Kind, execution: Execution, what: str, text:
 def counts_of_execution(
     cache: WorkspaceCache, stored: StoredExecution, reading: ErrorReading | None
 ) -> Mapping[Counter, int]:
-    """What one execution counts as, as often as it stands for; `reading` is of its error."""
+    """Return what one execution counts as, as often as it stands for; `reading` is of its error."""
     execution, tool = stored.execution, stored.tool_key
     row = tool_row(tool)
     agent = _told_apart(cache, AGENTS, "", plain(execution.agent), what.MAX_AGENTS)
@@ -405,7 +408,7 @@ def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
 
 
 def _told_apart(cache: WorkspaceCache, kind: RowKind[Names], key: str, name: str, most: int) -> str:
-    """The name, or that of all others where so many are told apart already."""
+    """Return the name, or that of all others where so many are shown apart already."""
     known = cache.made(kind, key)
     if name not in known.names:
         if len(known.names) >= most:

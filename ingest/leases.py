@@ -52,7 +52,7 @@ class BeatWatch:
         """Whether the holder was seen to beat since it was first seen."""
 
     def is_free(self, seen: Lease | None) -> bool:
-        """Whether the lease, as it was read just now, may be taken from its holder."""
+        """Return whether the lease, as it was read just now, may be taken from its holder."""
         if seen is None or not seen.held or is_gone(seen.holder):
             self._sight, self.has_beaten = None, False
             return True
@@ -94,21 +94,24 @@ class LeaseKeeper:
 
     @property
     def lease(self) -> Lease | None:
-        """What is held, as it was last confirmed; None when nothing is, or no longer for sure."""
+        """Return what is held, as it was last confirmed.
+
+        None when nothing is, or no longer for sure.
+        """
         return self._lease if self.is_held else None
 
     @property
     def is_held(self) -> bool:
-        """Whether it is held, for sure by our own clock."""
+        """Return whether it is held, for sure by our own clock."""
         return self._lease is not None and self._clock() - self._confirmed < self.ttl
 
     @property
     def is_held_elsewhere(self) -> bool:
-        """Whether somebody else was seen to beat it since it was seen first."""
+        """Return whether someone else was seen to beat it since it was seen first."""
         return not self.is_held and self._watch.has_beaten
 
     async def try_take(self) -> bool:
-        """Take it if nobody alive has it; whether it is held now."""
+        """Take it if no one alive has it; whether it is held now."""
         if self.is_held:
             return True
         await self._stop_beating()
@@ -127,7 +130,7 @@ class LeaseKeeper:
         return self.is_held
 
     async def wait(self, patience: float | None = None) -> bool:
-        """Take it when nobody alive has it, within `patience` seconds; whether it is held now."""
+        """Take it when no one alive has it, within `patience` seconds; whether it is held now."""
         started = self._clock()
         while not await self.try_take():
             self.say_waiting()
@@ -159,7 +162,7 @@ class LeaseKeeper:
         asked = self._clock()
         beaten = await self._leases.beat(held)
         now = self._lease
-        if now is None or now.token != held.token:  # given back or taken anew meanwhile
+        if now is None or now.token != held.token:  # given back or taken again meanwhile
             return self.is_held
         if beaten is None:
             self._lease = None
@@ -236,7 +239,10 @@ _ours: set[str] = set()
 
 
 def holder_id() -> str:
-    """A new holder of this process: `host/pid/random`. Retire it when it is not used any more."""
+    """Return a new holder of this process.
+
+    `host/pid/random`. Retire it when it is not used any more.
+    """
     made = f"{_host()}/{os.getpid()}/{secrets.token_hex(6)}"
     _ours.add(made)
     return made
@@ -248,7 +254,10 @@ def retire(holder: str) -> None:
 
 
 def is_gone(holder: str) -> bool:
-    """Whether a holder certainly lives no more; False where that cannot be told from here."""
+    """Return whether a holder certainly lives no more.
+
+    False where that cannot be shown from here.
+    """
     host, _, rest = holder.partition("/")
     pid, _, _ = rest.partition("/")
     if host != _host() or not pid.isascii() or not pid.isdigit():
@@ -265,14 +274,14 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # someone else's
         return True
     return True
 
 
 @cache
 def _host() -> str:
-    """The host's name, and what tells this run of it and its numbering of processes from others."""
+    """The host's name, and what shows this run of it and its numbering of processes from others."""
     parts = []
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

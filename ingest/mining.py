@@ -20,17 +20,17 @@ _MAY_PASS = TRANSIENT | {"contract_violation"}
 """Failures that the same call may not meet again: the moment passes, or the result differs."""
 Read = Callable[[Execution], ErrorReading]
 Certainty = Literal["stated", "next", "later", "followed"]
-"""Who says that it is a repair: the caller (`repairOf`); the order, when it is the first success
-after the failure; only its likeness, when other successes lie between; or nobody, when it followed
+"""Who states that it is a repair: the caller (`repairOf`); the order, when it is the first success
+after the failure; only its likeness, when other successes lie between; or no one, when it followed
 a suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A failed execution, the success that mended it, and what the success did differently.
+    """A failed execution, the success that repaired it, and what the success did differently.
 
     `edits` is empty when calling again unchanged was enough, and None when what the success did
-    instead is no rule: a new intent, or a value of its own. That such calls were mended otherwise
+    instead is no rule: a new intent, or a value of its own. That such calls were repaired otherwise
     speaks against the rules of their error.
     """
 
@@ -75,7 +75,7 @@ def tried_in_vain(calls: Sequence[Execution], new: Execution, read: Read) -> Tri
 
 
 def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]:
-    """The repairs of which a call is a half, in the calls of one tool in one session.
+    """Return the repairs of which a call is a half, in the calls of one tool in one session.
 
     Each failure is paired with the first later success that mends it. Order is by `sequence` where
     all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
@@ -118,7 +118,9 @@ class Passed:
 
 
 def passed(calls: Sequence[Execution], new: Execution) -> Passed | None:
-    """The latest failure of the very call that works now, with what made it work; None for none.
+    """Return the latest failure of the very call that works now, with what made it work.
+
+    None for none.
 
     `calls` are of all tools in the session, in order, the new one last.
     """

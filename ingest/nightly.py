@@ -1,6 +1,6 @@
 """The nightly job: what is consolidated once a day, one run at a time over all processes.
 
-Every step makes its results anew from what was learned, and writes them under the lease: one who
+Every step makes its results again from what was learned, and writes them under the lease: one who
 has lost it must not go on, for another one does. A step that fails does not keep the others from
 running: none needs what another one made tonight.
 """
@@ -48,7 +48,7 @@ class NightlyJob:
     """One run: on a generation, with a reading side of its own over it.
 
     `open_model` is called when a step first needs the embedder, which its maker closes; `keeper`
-    holds the lease, and is None where nobody else can be at it, as in a rebuild; events expire at
+    holds the lease, and is None where no one else can be at it, as in a rebuild; events expire at
     the age of `retention`, at most a day's worth a run unless `expire_all`.
     """
 
@@ -64,7 +64,7 @@ class NightlyJob:
     _embedder: Embedder | None = field(default=None, init=False)
 
     async def embedder(self) -> Embedder:
-        """The model, opened once."""
+        """Return the model, opened once."""
         if self._embedder is None:
             self._embedder = await self.open_model()
         return self._embedder
@@ -118,12 +118,12 @@ class NightlyReport(BaseModel):
 
     @property
     def is_behind(self) -> bool:
-        """Whether events are left that are older than the retention."""
+        """Return whether events are left that are older than the retention."""
         return any(each.counts.get(DAYS_LEFT) for each in self.steps)
 
     @property
     def failed(self) -> list[StepReport]:
-        """The steps that did not come to their end."""
+        """Steps that did not come to their end."""
         return [each for each in self.steps if each.problem is not None]
 
 
@@ -132,7 +132,7 @@ Step = Callable[[NightlyJob], Awaitable[dict[str, int]]]
 
 
 async def take_lease(store: Store, ttl: float, name: str = LEASE) -> LeaseKeeper:
-    """The lease of the nightly job, or another one, taken; the caller closes it.
+    """Return the lease of the nightly job, or another one, taken; the caller closes it.
 
     A holder that is gone is waited for as long as it takes to be sure of that, about `ttl` seconds.
     """
@@ -156,7 +156,10 @@ async def _take(keeper: LeaseKeeper, ttl: float) -> None:
 
 
 async def is_rebuilding(store: Store, ttl: float) -> bool:
-    """Whether anybody alive does; who begins after this was asked begins with the base as it is."""
+    """Return whether anyone alive does.
+
+    Who begins after this was asked begins with the base as it is.
+    """
     if (lease := await store.leases.read(REBUILD)) is None or not lease.held:
         return False
     try:
@@ -182,7 +185,7 @@ async def run_steps(job: NightlyJob, steps: Mapping[str, Step]) -> NightlyReport
 
 
 async def last_report(store: Store) -> NightlyReport | None:
-    """The report of the latest run; None when there was none."""
+    """Return the report of the latest run; None when there was none."""
     fact = await store.metadata.get(REPORT_FACT)
     return NightlyReport.model_validate_json(fact) if fact else None
 

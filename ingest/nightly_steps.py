@@ -1,6 +1,6 @@
 """The steps of the nightly job: patterns, calibration, axes, expiry.
 
-All that a pattern counts is made anew from the documents; what lasts is its id, its leader and who
+All that a pattern counts is made again from the documents; what lasts is its id, its leader and who
 belongs to it. Each tool's patterns are written at once, so a run that is killed and started again
 ends with the same. Only the wordings of new documents are embedded.
 """
@@ -49,7 +49,7 @@ from retrieval.knowledge.tool.record import ToolRecord
 log = logging.getLogger("aftercall.nightly")
 _MOST_FAILURES = (1 << 29) - 1
 _BEGINNING = 100
-"""Bytes: a document says its id first (a UUID) and then its kind; most are not worth decoding."""
+"""Bytes: a document states its id first (a UUID) and then its kind; most are not worth decoding."""
 
 
 async def consolidate(job: NightlyJob) -> dict[str, int]:
@@ -179,7 +179,7 @@ def _row(tool: ToolKey, pattern: ConsolidatedPattern) -> Row:
 
 
 def is_of(row: Row, kind: Kind) -> bool:
-    """Whether a document is of this kind, read off its beginning."""
+    """Return whether a document is of this kind, read off its beginning."""
     return f'"kind":"{kind}"'.encode() in row.data[:_BEGINNING]
 
 
@@ -190,7 +190,7 @@ _ERASED_AT_ONCE = 2_000
 
 
 async def recalibrate(job: NightlyJob) -> dict[str, int]:
-    """Fit each workspace's scaling anew; one that is worse on the newest outcomes is not taken."""
+    """Fit each workspace's scaling again; one that is worse on the newest outcomes is not taken."""
     changed = 0
     for workspace in await job.knowledge.cursors():
         rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
@@ -218,7 +218,7 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
 
 
 async def cluster_axes(job: NightlyJob) -> dict[str, int]:
-    """Cluster the boundary axes of every workspace anew."""
+    """Cluster the boundary axes of every workspace again."""
     books = [await job.memory.axis_book(each) for each in await job.knowledge.cursors()]
     if not any(book.axes for book in books):
         return {"workspaces": 0}

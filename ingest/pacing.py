@@ -1,4 +1,4 @@
-"""Who goes first: all tuning of learning beside recording and answering, in one place.
+"""Who goes first: all tuning of learning next to recording and answering, in one place.
 
 One processor and one interpreter lock are shared by what arrives, what is asked, and what is
 learned. What arrives goes first: a burst is let pass before it is learned. Learning goes before
@@ -27,21 +27,21 @@ part of three hundred, and delays the next answer by as much."""
 
 FLOOD = 3_000
 """Events a second above which intake has the processor to itself: more than is learned even alone,
-so that what arrives more slowly is learned beside it."""
+so that what arrives more slowly is learned next to it."""
 BACKLOG = 1_000
 """Events waiting from which on vectors let learning go first."""
 LOOK_S = 0.2
 BURST_LOOKS = 75
-"""How long learning lets a flood pass, once for each backlog: a longer one is learned beside."""
+"""How long learning lets a flood pass, once for each backlog: a longer one is learned next to."""
 PATIENT_LOOKS = 50
 """Of vectors: most is found without, and made sooner they take a tenth of learning's speed."""
 
 COURTESY_S = 0.005
 """Longest time that learning waits for answers before each event that it reads or learns, and each
-row that it decodes or encodes: beside questions without a pause 200 a second."""
+row that it decodes or encodes: next to questions without a pause 200 a second."""
 SWITCH_S = 0.0005
 """How long a thread of Python may keep others waiting. The event loop must not starve those that
-write, embed and learn: with Python's 5 ms, appends beside a busy loop were ten times slower
+write, embed and learn: with Python's 5 ms, appends next to a busy loop were ten times slower
 (`bench/log_store.py`)."""
 
 # How often it is looked
@@ -56,13 +56,13 @@ RETRY_S = 1.0
 FOLLOW_S = 0.5
 """Between two looks at what others learned: that is to be usable here within a second."""
 FOLLOW_IDLE_S = 2.0
-"""The same while nobody asks; the first who does waits for a look."""
+"""The same while no one asks; the first who does waits for a look."""
 
 # What is kept, and what comes later
 
 MUCH = 150
 """Events between two calls of `Indexer.rest` from which on the learner keeps tools decoded: each
-read anew takes some 5 ms, where it is used much."""
+read again takes some 5 ms, where it is used much."""
 MAX_CACHES = 16
 """Workspaces whose rows the learner keeps."""
 GIVE_BACK_S = 3.0
@@ -73,11 +73,11 @@ YOUNG = 2_000
 10,000, and ten times as many now and then, it took 9 and up to 30 ms (`bench/pauses.py`)."""
 GARBAGE_IDLE_S, GARBAGE_S = 3_600.0, 6 * 3_600.0
 """After so long it is looked for among all objects, while nothing is learned, or anyhow: 0.3 s. Per
-freeze some 40 objects are spared that become garbage later, 8 MiB an hour beside 8 askers."""
+freeze some 40 objects are spared that become garbage later, 8 MiB an hour next to 8 askers."""
 SETTLE_S = 2.0
 """Between two rounds of clustering: axes that come together are mostly clustered together."""
 CLUSTER_IDLE_S = 20.0
-"""The same while nobody asks."""
+"""The same while no one asks."""
 CLUSTER_REST = 4.0
 """Times a round's own length until the next: one that names new axes all the time takes a fifth of
 the model's time, so that questions come first."""

@@ -1,4 +1,4 @@
-"""Rebuild: all is learned anew beside what answers, into the next generation, then switched to.
+"""Rebuild: all is learned again next to what answers, into the next generation, then switched to.
 
 The next generation begins as a copy of the base and folds the events after it. The present one goes
 on learning meanwhile: both read the same log. Killed at any point it leaves files or rows that
@@ -61,13 +61,13 @@ async def rebuild(
     on_progress: OnProgress = lambda *_: None,
     carries: bool = True,
 ) -> Rebuilt:
-    """Learn everything anew and switch to it; what was known holds until then.
+    """Learn everything again and switch to it; what was known holds until then.
 
     `embedder` makes the new vectors, each text once; of another model than now, if wanted.
     `open_index` makes the index of the new generation, empty, once no other rebuild can be at it;
     `facts` are set in the step that switches, and say where it is. `on_progress` is called at the
     beginning and after each batch. Unless it `carries` results of the nightly job, as where some of
-    what they were made of is forgotten, they are missing until they are made anew.
+    what they were made of is forgotten, they are missing until they are made again.
     """
     started = time.monotonic()
     only_one = LeaseKeeper(store.leases, REBUILD, ttl=lease_s)

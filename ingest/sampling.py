@@ -1,4 +1,4 @@
-"""Sampling: where a tool succeeds very often, a share of its successes tells as much as all.
+"""Sampling: where a tool succeeds very often, a share of its successes shows as much as all.
 
 Only plain successes are left out. A failure, a retry, a suggestion that was followed, and every
 success of a session in which the tool has failed lately are kept: repairs are learned from them.
@@ -30,7 +30,7 @@ class _Rate:
 
 
 class SuccessSampler:
-    """Says of each execution whether it is kept, and for how many calls it stands.
+    """States of each execution whether it is kept, and for how many calls it stands.
 
     All of `successes_per_minute` of one tool are kept, and of those beyond that `kept_share`, in
     (0, 1]; 0 a minute keeps all. Which ones follows from the execution's id, so that one sent twice

@@ -16,7 +16,10 @@ class SeedCorpusError(ValueError):
 
 
 def load_seed(text: str | None = None) -> CommonMistakes:
-    """The shipped corpus, or one like it; a `SeedCorpusError` where a line is no entry or wrong."""
+    """Return the shipped corpus, or one like it.
+
+    A `SeedCorpusError` where a line is no entry or wrong.
+    """
     shipped = files("ingest") / "seed_corpus.jsonl"
     lines = (shipped.read_text("utf-8") if text is None else text).splitlines()
     entries = [

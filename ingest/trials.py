@@ -4,11 +4,11 @@ A mark that names an execution of the tool is about that call: the two are one t
 kind, under the mark's version. Without one, a mark is a call of its own.
 
 A user's correction counts as a low mark of the call that it is about, in that call's own version
-and scenario: an answer that a user had to correct heals nothing, whatever the tool said of it. A
+and scenario: an answer that a user had to correct heals nothing, whatever the tool stated of it. A
 call that the tool refused as not its job is a trial of the kind "referral".
 
 What the versions of a tool were used for is one document for each distinct wording. Wordings are
-told apart by their letters: case, white space and digits make no difference, so that "Translate  3
+shown apart by their letters: case, white space and digits make no difference, so that "Translate  3
 pages" and "translate 12 pages" meet.
 
 Tallies of health come out the same in whatever order and batches the records arrive, to rounding;
@@ -98,7 +98,7 @@ def learn_trial(
     reading: ErrorReading | None,
     weakness: str | None,
 ) -> None:
-    """Count an execution, in place; `reading` is of its error, `weakness` says why it is weak."""
+    """Count an execution, in place; `reading` is of its error, `weakness` states why it is weak."""
     execution, tool, at = stored.execution, stored.tool_key, stored.execution.timestamp
     known = cache.made(STATISTICS, tool_row(tool))
     version = execution.tool_version or NO_VERSION
@@ -219,7 +219,10 @@ def learn_correction(
 
 
 def scenario_id(tool: ToolKey, version: str | None, scenario: str) -> str:
-    """The id of a scenario's document: the same for all wordings that are normalised alike."""
+    """Return the id of a scenario's document.
+
+    The same for all wordings that are normalised alike.
+    """
     return _scenario_id(tool, version or NO_VERSION, scenario[:MAX_TEXT])
 
 
@@ -336,7 +339,7 @@ def _merge(document: Document, use: Document, trial: Trial, at: datetime) -> Non
 
 
 _MAX_AXES = 8
-"""Axes kept of one referral: a tool that names more tells no boundary. All count in the book."""
+"""Axes kept of one referral: a tool that names more shows no boundary. All count in the book."""
 _MAX_SPLIT = 8
 _MAX_PART = 100
 """Characters kept of a task's shape, and of a part of a split: names of tools and of jobs."""
@@ -376,7 +379,7 @@ def _learn_failure(
     execution, at = stored.execution, stored.execution.timestamp
     kind, referral = REFERRALS.get(category), None
     if kind and execution.error:
-        # One whose type is said another way than the wire's says no more.
+        # One whose type is stated another way than the wire's states no more.
         referral = referral_of(execution.error) or Referral()
     axes = normalised_axes(referral.boundary_axes) if referral else {}
     message = short(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""

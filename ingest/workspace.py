@@ -36,9 +36,9 @@ _KEPT: Mapping[str, int] = {
     AXES.name: 1, CALL.name: 100, REPAIR.name: 0,
 }  # fmt: skip
 """Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB. A
-repair is only written, and of a call little is said later."""
+repair is only written, and of a call little is stated later."""
 _EMPTY = frozenset(each.name for each in (VECTOR, TROUBLE, USED, TAUGHT, MARKED))
-"""Kinds of which the key and the rank say all, and which nobody reads here."""
+"""Kinds of which the key and the rank say all, and which no one reads here."""
 _KEPT_OTHERS = 2_000
 _MAX_SESSIONS, _MAX_CALLS = 500, 4_000
 SESSION_CALLS = 200
@@ -48,7 +48,7 @@ SESSION_CALLS = 200
 class WorkspaceCache:
     """Rows of one workspace. What is changed is collected until `taken`.
 
-    Valid as long as nobody else commits to the workspace: who keeps one looks at the serial number.
+    Valid as long as no one else commits to the workspace: who keeps one looks at the serial number.
     """
 
     def __init__(self, workspace: str, serial: int = 0) -> None:
@@ -84,12 +84,12 @@ class WorkspaceCache:
             self._rows.update({(kind.name, key): found.get(key) for key in keys})
 
     def get(self, kind: RowKind[T], key: str) -> T | None:
-        """A row that was loaded; None when there is none."""
+        """Return a row that was loaded; None when there is none."""
         found: T | None = self._rows[kind.name, key]
         return found
 
     def made(self, kind: RowKind[T], key: str) -> T:
-        """A row that was loaded, made empty when there is none."""
+        """Return a row that was loaded, made empty when there is none."""
         found: T | None = self._rows[kind.name, key]
         if found is None:
             found = self._rows[kind.name, key] = kind.type()
@@ -139,7 +139,7 @@ class WorkspaceCache:
         return calls
 
     def session_call(self, execution: Execution) -> SessionCall:
-        """A call of a session with its plain values."""
+        """Return a call of a session with its plain values."""
         if (known := self._session_calls.get(execution.execution_id)) is None:
             values = extract(execution.result)
             known = session_call(execution.tool_name, execution.parameters, values)
@@ -162,7 +162,7 @@ class WorkspaceCache:
         self._changed[VECTOR.name, document_id] = None, position, b"{}"
 
     def taken(self) -> tuple[list[Row], list[Removal]]:
-        """What was changed since the last time, encoded, and what was removed."""
+        """Return what was changed since the last time, encoded, and what was removed."""
         rows = [
             Row(*place, self._encoded(place, data), tool, rank)
             for place, (tool, rank, data) in self._changed.items()
@@ -189,7 +189,7 @@ class WorkspaceCache:
                 del self.sessions[session]
 
     def give_knowledge(self) -> dict[str, tuple[ToolKnowledge, int]]:
-        """What was learned of tools, by key, with its bytes in the store; here no longer."""
+        """Return what was learned of tools, by key, with its bytes in the store; here no longer."""
         given = {key: (self._rows.pop((KNOWLEDGE.name, key)), n) for key, n in self._sizes.items()}
         self._sizes.clear()
         return given
@@ -204,7 +204,7 @@ class WorkspaceCache:
         let_answers_pass()
         if place[0] in _EMPTY:
             return data
-        sparse = place[0] == HEALTH.name  # of which most is empty, and nothing tells kinds apart
+        sparse = place[0] == HEALTH.name  # of which most is empty, and nothing shows kinds apart
         return encoded(self._rows[place], sparse=sparse)
 
 

@@ -50,7 +50,7 @@ def execution_event(
     stands_for: int = 1,
     principal: str = OWNER,
 ) -> Event:
-    """The event of an execution, which is redacted and has no input schema in it.
+    """Return the event of an execution, which is redacted and has no input schema in it.
 
     `content_hash` is SHA-256 over the canonical JSON of what the caller sent, after redaction;
     `input_schema` is kept under `schema_hash` unless it is known.
@@ -73,13 +73,16 @@ BETWEEN = "\x1e"
 
 
 def named(principal: str, name: str) -> str:
-    """The name of an agent or a session as learning knows it: those of a key are told apart."""
+    """Return the name of an agent or a session as learning knows it.
+
+    Those of a key are shown apart.
+    """
     name = name.replace(BETWEEN, " ")
     return name if principal == OWNER else f"{principal}{BETWEEN}{name}"
 
 
 def plain(name: str) -> str:
-    """The name that was `named`."""
+    """Return the name that was `named`."""
     return name.rpartition(BETWEEN)[2]
 
 
@@ -87,7 +90,7 @@ C = TypeVar("C", bound=Call)
 
 
 def as_named(call: C, principal: str) -> C:
-    """A call whose agent and session are told apart from those of other principals."""
+    """Return a call whose agent and session are shown apart from those of other principals."""
     if principal == OWNER and BETWEEN not in f"{call.agent}{call.session_id}":
         return call
     names = {"agent": named(principal, call.agent)}
@@ -97,12 +100,12 @@ def as_named(call: C, principal: str) -> C:
 
 
 def thread_of(execution: m.Execution) -> str:
-    """What ties an agent's calls together: its session, or its name where it has none."""
+    """Return what ties an agent's calls together: its session, or its name where it has none."""
     return execution.session_id or f"\x1f{execution.agent}"
 
 
 def execution_of(event: Event) -> StoredExecution:
-    """The execution that an event holds."""
+    """Return the execution that an event holds."""
     recorded = _recorded(event.data)
     called = recorded.execution
     return StoredExecution(
@@ -161,13 +164,13 @@ class IssuedSuggestion:
     agent: str | None = None
     session: str | None = None
     failed_at: datetime | None = None
-    """When the call failed, where the asker says so."""
+    """When the call failed, where the asker states so."""
     faults: Mapping[str, str] = field(default_factory=dict)
-    """What the error says is wrong, by place: its outcome may come before the failed call."""
+    """What the error states is wrong, by place: its outcome may come before the failed call."""
 
 
 def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: str = OWNER) -> Event:
-    """The event of a suggestion, or under an id of its own of an answer without one."""
+    """Return the event of a suggestion, or under an id of its own of an answer without one."""
     return Event(
         "suggestion", suggestion_id, encoded(issued), tool=issued.tool, principal=principal
     )
@@ -175,7 +178,7 @@ def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: st
 
 @dataclass(frozen=True, slots=True)
 class SuggestionOutcome:
-    """What became of a suggestion; one for each suggestion and execution, the first that is said.
+    """What became of a suggestion; one for each suggestion and execution, the first that is stated.
 
     It carries what the suggestion was, so that it teaches whatever is still in the log.
     """
@@ -189,7 +192,7 @@ class SuggestionOutcome:
 
 
 def outcome_event(outcome: SuggestionOutcome, principal: str = OWNER) -> Event:
-    """The event of an outcome."""
+    """Return the event of an outcome."""
     return Event(
         kind="outcome",
         id=f"{outcome.suggestion_id}\x1f{outcome.execution_id}",
@@ -201,7 +204,7 @@ def outcome_event(outcome: SuggestionOutcome, principal: str = OWNER) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class FailureRecord:
-    """A failure that somebody marked. `version` is the tool's that failed, where one is known."""
+    """A failure that someone marked. `version` is the tool's that failed, where one is known."""
 
     tool: ToolKey
     mark_id: str
@@ -215,17 +218,17 @@ class FailureRecord:
     called: Called | None = None
     """The call that it is about, where that was recorded before it."""
     principal: str = OWNER
-    """As its event says, once it is read from there."""
+    """As its event states, once it is read from there."""
 
 
 def mark_event(mark: FailureRecord, principal: str = OWNER) -> Event:
-    """The event of a mark; the same id counts once, whatever else it says."""
+    """Return the event of a mark; the same id counts once, whatever else it states."""
     return Event("mark", mark.mark_id, encoded(mark), tool=mark.tool, principal=principal)
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectionRecord:
-    """What a user said of an execution, which may be recorded later than this."""
+    """What a user stated of an execution, which may be recorded later than this."""
 
     correction_id: str
     execution_id: str
@@ -237,11 +240,11 @@ class CorrectionRecord:
     called: Called | None = None
     """The call that it is about, where that was recorded before it."""
     principal: str = OWNER
-    """As its event says, once it is read from there."""
+    """As its event states, once it is read from there."""
 
 
 def correction_event(correction: CorrectionRecord, principal: str = OWNER) -> Event:
-    """The event of a correction."""
+    """Return the event of a correction."""
     called = correction.called
     return Event(
         kind="correction",
@@ -265,12 +268,12 @@ class StoredTool:
     principals: tuple[str, ...] = (OWNER,)
 
     def binds(self, principal: str) -> bool:
-        """Whether a principal has registered it."""
+        """Return whether a principal has registered it."""
         return principal in self.principals
 
     @property
     def tool_key(self) -> ToolKey:
-        """The tool as executions name it."""
+        """Tool as executions name it."""
         return ToolKey(self.workspace, self.tool.server_name, self.tool.name)
 
 
@@ -299,7 +302,7 @@ def tool_command(
     after: m.Tool | None,
     principal: str = OWNER,
 ) -> tuple[Event, StateRow]:
-    """The event of a put or a deletion, and the state that it leaves."""
+    """Return the event of a put or a deletion, and the state that it leaves."""
     known = after or (before.tool if before else None)
     event = Event(
         kind="tool",
@@ -318,13 +321,16 @@ def tool_command(
 
 
 def is_same_tool(one: m.Tool, other: m.Tool) -> bool:
-    """Whether two say the same, whenever they were put. By their JSON: to Python, `1 == True`."""
+    """Return whether two say the same, whenever they were put. By their JSON.
+
+    To Python, `1 == True`.
+    """
     at = {"updated_at": other.updated_at}
     return one.model_copy(update=at).model_dump_json() == other.model_dump_json()
 
 
 def tool_of(workspace: str, row: StateRow) -> StoredTool:
-    """The registered tool that a state row holds."""
+    """Return the registered tool that a state row holds."""
     known = decoded(_Registration, row.data or b"")
     return StoredTool(workspace, known.tool, row.position, known.principals)
 
@@ -354,7 +360,7 @@ class PromotionEvent:
 def promotion_command(
     change: PromotionEvent, before: StoredPromotion | None, principal: str = OWNER
 ) -> tuple[Event, StateRow]:
-    """The event of a change of a promotion, and the state that it leaves."""
+    """Return the event of a change of a promotion, and the state that it leaves."""
     event = Event(
         kind="promotion",
         id=str(uuid4()),
@@ -372,7 +378,7 @@ def promotion_command(
 class StoredRecommendation:
     """What a tool builder did about a recommendation; `data` is the recommendation as it was then.
 
-    One that nobody touched is not stored: it follows from the evidence.
+    One that no one touched is not stored: it follows from the evidence.
     """
 
     workspace: str
@@ -386,7 +392,7 @@ class StoredRecommendation:
 
 @dataclass(frozen=True, slots=True)
 class StoredPatternReview:
-    """What somebody said of a failure pattern."""
+    """What someone stated of a failure pattern."""
 
     pattern_id: str
     state: m.PatternState
@@ -402,7 +408,7 @@ class StoredPatternReview:
 def review_command(
     review: StoredRecommendation | StoredPatternReview, principal: str = OWNER
 ) -> tuple[Event, StateRow]:
-    """The event of a review, and the state that it leaves: the last word."""
+    """Return the event of a review, and the state that it leaves: the last word."""
     data = encoded(review)
     event = Event(kind="review", id=str(uuid4()), data=data, principal=principal)
     if isinstance(review, StoredPatternReview):
@@ -415,7 +421,7 @@ RuleChange = Literal["remove", "off", "on"]
 
 @dataclass(frozen=True, slots=True)
 class RuleRemoval:
-    """A learned repair was struck out, and may be taught anew; or it was switched off, or on."""
+    """A learned repair was struck out, and may be taught again; or it was switched off, or on."""
 
     tool: ToolKey
     signature: str
@@ -424,7 +430,7 @@ class RuleRemoval:
 
 
 def removal_event(removal: RuleRemoval) -> Event:
-    """The event of it."""
+    """Return the event of it."""
     return Event("rule", str(uuid4()), encoded(removal), tool=removal.tool)
 
 

@@ -38,12 +38,12 @@ class StoreUnavailableError(StoreError):
 
 
 def closed() -> StoreUnavailableError:
-    """The store was closed before this call."""
+    """Return the store was closed before this call."""
     return StoreUnavailableError("the log store is closed: open it again before calling it")
 
 
 class StoreFencedError(StoreError):
-    """What was to be written rests on what no longer holds: read anew, and do it again.
+    """What was to be written rests on what no longer holds: read again, and do it again.
 
     Another holds the lease, or a rebuild has switched the store meanwhile. Nothing was written.
     """
@@ -54,7 +54,7 @@ class StoreReadOnlyError(StoreUnavailableError):
 
 
 class StateConflictError(StoreError):
-    """Another command changed the state meanwhile: check it anew. Nothing was written."""
+    """Another command changed the state meanwhile: check it again. Nothing was written."""
 
 
 class KeyChangedError(StateConflictError):

@@ -10,7 +10,7 @@ _PAGE = 500
 
 
 async def all_events(log: EventLog, workspace: str) -> AsyncIterator[Event]:
-    """The log of a workspace in its order, without input schemas."""
+    """Yield the log of a workspace in its order, without input schemas."""
     position = 0
     while page := await log.after(workspace, position, _PAGE):
         for event in page:

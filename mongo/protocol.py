@@ -1,6 +1,6 @@
 """What a store offers: the event log, what is derived from it, counters, leases, metadata, keys.
 
-The log is the truth; a *generation* of knowledge is a fold over it, and can be made anew. Every
+The log is the truth; a *generation* of knowledge is a fold over it, and can be made again. Every
 method may be called concurrently, and raises `mongo.errors.StoreError` (a subclass that says which)
 and nothing else when the store cannot do it.
 """
@@ -43,7 +43,7 @@ class EventLog(Protocol):
         the log, unless it brings one (of an import); neither goes back. An event is unique by
         workspace, kind and id; the same id twice within one call counts like two calls. With
         `state`, all happens or nothing; nothing by a `StateConflictError`, where a row is not as
-        `expected` says.
+        `expected` states.
         """
 
     async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
@@ -53,7 +53,7 @@ class EventLog(Protocol):
         """
 
     async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
-        """Those of the events that exist, in the order of the ids, without input schemas."""
+        """Return those of the events that exist, in the order of the ids, without input schemas."""
 
     async def latest(
         self,
@@ -65,7 +65,7 @@ class EventLog(Protocol):
         sessions: Collection[str] | None = None,
         before: int | None = None,
     ) -> list[Event]:
-        """The latest events of a kind, newest first.
+        """Return the latest events of a kind, newest first.
 
         At most `limit`, of each of the `sessions`; with `before` of positions below.
         """
@@ -73,16 +73,16 @@ class EventLog(Protocol):
     async def state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
-        """The state of commands: those of the keys that exist, or all, by key."""
+        """Return the state of commands: those of the keys that exist, or all, by key."""
 
     async def count_state(self, workspace: str, kind: StateKind) -> int:
         """Return how many rows of state there are of a kind; cheap enough for a health page."""
 
     async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
-        """Those of the input schemas that are known, by their hash."""
+        """Return those of the input schemas that are known, by their hash."""
 
     async def heads(self) -> dict[str, Head]:
-        """How far the log of each workspace goes; cheap enough to be asked all the time."""
+        """Return how far the log of each workspace goes; cheap enough to be asked all the time."""
 
     async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         """Delete the oldest events up to a position that arrived before a moment; how many.
@@ -104,7 +104,10 @@ class Knowledge(Protocol):
     """Its number; 0 is the base, which trails at the edge of the retention."""
 
     async def cursors(self) -> dict[str, Cursor]:
-        """How far each workspace has learned; those that have learned nothing are left out."""
+        """Return how far each workspace has learned.
+
+        Those that have learned nothing are left out.
+        """
 
     async def commit(self, commit: Commit) -> int:
         """Apply what was learned and move the cursor, whole or not at all; the commit's number.
@@ -114,7 +117,7 @@ class Knowledge(Protocol):
         """
 
     async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
-        """Those of the rows that exist, in any order."""
+        """Return those of the rows that exist, in any order."""
 
     async def scan(
         self,
@@ -135,7 +138,7 @@ class Knowledge(Protocol):
         """
 
     async def count(self, kind: str, workspace: str | None = None) -> int:
-        """How many rows there are of a kind, in one workspace or in all."""
+        """Return how many rows there are of a kind, in one workspace or in all."""
 
 
 class Counters(Protocol):
@@ -175,10 +178,10 @@ class Leases(Protocol):
     """Who may do a thing at the moment; `ingest.leases` knows how to take and to keep one."""
 
     async def read(self, name: str) -> Lease | None:
-        """The lease as it is now, held or given back; None when nobody ever held it."""
+        """Return the lease as it is now, held or given back; None when no one ever held it."""
 
     async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
-        """Take a lease if it is still as it was seen; None when somebody was faster.
+        """Take a lease if it is still as it was seen; None when someone was faster.
 
         The new one has the next token; the first is 1.
         """
@@ -194,13 +197,13 @@ class Metadata(Protocol):
     """Small facts about the store as a whole, such as which model made the vectors."""
 
     async def get(self, name: str) -> str | None:
-        """A fact; None when it was never set."""
+        """Return a fact; None when it was never set."""
 
     async def put(self, name: str, value: str) -> None:
         """Set a fact."""
 
     async def keep(self, name: str, value: str) -> str:
-        """Set a fact unless it is set, over all processes; what it says from then on."""
+        """Set a fact unless it is set, over all processes; what it states from then on."""
 
 
 class Store(Protocol):
@@ -214,17 +217,17 @@ class Store(Protocol):
 
     @property
     def knowledge(self) -> Generation:
-        """The current generation, as of the latest `refresh`."""
+        """Current generation, as of the latest `refresh`."""
 
     @property
     def counters(self) -> Counters:
-        """The counters of the current generation."""
+        """Counters of the current generation."""
 
     async def refresh(self) -> bool:
         """Take up the generation that is current now; whether it is another one than before."""
 
     async def open_generation(self, number: int) -> Generation:
-        """Another generation, to learn into; empty when there was none of this number.
+        """Return another generation, to learn into; empty when there was none of this number.
 
         One above the current begins as a copy of the base. It is closed with the store.
         """
@@ -248,10 +251,10 @@ class ControlStore(Protocol):
     """
 
     async def head(self) -> AuditHead:
-        """The latest entry of the audit, as it is noted apart from the entries."""
+        """Return the latest entry of the audit, as it is noted apart from the entries."""
 
     async def keys(self) -> list[StoredKey]:
-        """All keys, revoked ones too, the oldest first."""
+        """Return all keys, revoked ones too, the oldest first."""
 
     async def append(
         self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
@@ -259,7 +262,7 @@ class ControlStore(Protocol):
         """Add an entry to the audit, and put the key that it is about; durable when this returns.
 
         A process that is killed meanwhile may leave the entry alone, never the key alone. `entry`
-        gets its place and its hashes here. `before` is the key in the place of `key` as it was
+        gets its place and its hashes here. `before` is the key instead of `key` as it was
         read, None for none; where it is another by now, a `KeyChangedError`, and the key was not
         put.
         """
@@ -270,7 +273,7 @@ class ControlStore(Protocol):
     async def entries(
         self, limit: int, *, before: int | None = None, workspace: str | None = None
     ) -> list[AuditEntry]:
-        """The latest entries, newest first: below a position, of one workspace or of all."""
+        """Return the latest entries, newest first: below a position, of one workspace or of all."""
 
     async def close(self) -> None:
         """Release everything; closing twice does nothing."""

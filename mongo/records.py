@@ -49,7 +49,7 @@ class Event:
     id: str
     data: bytes
     tool: ToolKey | None = None
-    """What it is about; of a promotion, the namespace in the place of the tool's name."""
+    """What it is about; of a promotion, the namespace instead of the tool's name."""
     session: str | None = None
     principal: str = OWNER
     content_hash: str = ""
@@ -120,7 +120,7 @@ class Counter(NamedTuple):
 
 
 class CounterSum(NamedTuple):
-    """A sum of counters; what they were not told apart by is None."""
+    """A sum of counters; what they were not shown apart by is None."""
 
     number: int
     hour: int | None = None
@@ -164,7 +164,7 @@ class Lease:
 
     name: str
     holder: str
-    """Host, process and a random part, so that others can tell a process that is gone."""
+    """Host, process and a random part, so that others can show a process that is gone."""
     token: int
     """Grows by one with every holder: what a former one still writes is refused by it (fencing)."""
     beat: int = 0
@@ -196,7 +196,7 @@ class StoredKey:
     """Written apart from the rest, and seldom."""
 
     def data(self) -> bytes:
-        """All but when it was used."""
+        """Return all but when it was used."""
         return encoded(replace(self, used_at=None))
 
 
@@ -218,7 +218,7 @@ class AuditEntry:
     """SHA-256 of all the above, as hex."""
 
     def chained(self, head: "AuditHead") -> "AuditEntry":
-        """The entry as the next one after a head."""
+        """Return the entry as the next one after a head."""
         entry = replace(self, position=head.position + 1, previous=head.hash, hash="")
         return replace(entry, hash=hashlib.sha256(encoded(entry)).hexdigest())
 
@@ -236,7 +236,7 @@ def encoded(value: Any, *, sparse: bool = False) -> bytes:  # any dataclass
 
 
 def decoded(kind: type[T], data: bytes) -> T:
-    """The reverse of `encoded`; a `ValueError` where it is not what it should be."""
+    """Return the reverse of `encoded`; a `ValueError` where it is not what it should be."""
     return cast("T", _adapter(kind).validate_json(data))
 
 

@@ -51,7 +51,7 @@ _MAX_BEGINNING = 40
 def transcript_answer(
     content: object, *, failed: bool, pattern: re.Pattern[str] | None
 ) -> ToolAnswer:
-    """Return the answer in the content of a tool's message; `pattern` says how failures begin."""
+    """Return the answer in the content of a tool's message; `pattern` states how failures begin."""
     text = text_of(content)
     held = content if isinstance(content, Mapping) else _object_in(text)
     if held is not None and (found := _structured(held, failed=failed)) is not None:
@@ -94,7 +94,7 @@ class ErrorGuesses:
 
 
 def _printed_error(text: str) -> str | None:
-    """The words of a failed result of MCP that Python printed; None for any other text."""
+    """Return the words of a failed result of MCP that Python printed; None for any other text."""
     if len(text) > _MAX_PRINTED or _PRINTED.search(text) is None:
         return None
     words = [python_literal(quoted) for quoted in _PRINTED_TEXT.findall(text)]
@@ -102,7 +102,7 @@ def _printed_error(text: str) -> str | None:
 
 
 def text_of(content: object) -> str | None:
-    """The text of a message; None for what is neither text nor parts."""
+    """Return the text of a message; None for what is neither text nor parts."""
     if content is None:
         return ""
     if isinstance(content, str):

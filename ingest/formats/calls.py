@@ -4,7 +4,7 @@ Neither transcripts nor protocol logs have ids for executions. Here an id is mad
 and what came back, so that reading a file again, whole or longer than it was, gives the same ids.
 
 An answer is a failure by what is structured in it: `isError`, an error object, a typed outcome.
-What a tool says is never rewritten. Pure.
+What a tool states is never rewritten. Pure.
 """
 
 import ast
@@ -76,7 +76,7 @@ class LeftOut(Unreadable):
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something to tell once: all was read, and yet less can be learned than there could be."""
+    """Something to show once: all was read, and yet less can be learned than there could be."""
 
     message: str
 
@@ -101,7 +101,7 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a person says of a file, for what the file itself does not say."""
+    """What a person states of a file, for what the file itself does not say."""
 
     at: datetime
     """When the calls were made whose time is nowhere in the file."""
@@ -126,7 +126,7 @@ class ToolAnswer:
 
 
 def placed_execution(where: str, **fields: Any) -> Placed:
-    """The execution of these fields; what is wrong with them where it cannot be one."""
+    """Return the execution of these fields; what is wrong with them where it cannot be one."""
     try:
         return Placed(where, Execution.model_validate(fields))
     except ValidationError as error:
@@ -143,7 +143,7 @@ _UNREAD = (
 
 
 def passed_over(counts: Mapping[str, int]) -> PassedOver:
-    """Return what there is to tell of what was passed over, the most frequent first."""
+    """Return what there is to show what was passed over, the most frequent first."""
     most = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     named = [f"{number:,} of {name}" for name, number in most[:_MAX_NAMED]]
     rest = sum(number for _, number in most[_MAX_NAMED:])
@@ -152,23 +152,23 @@ def passed_over(counts: Mapping[str, int]) -> PassedOver:
 
 
 def notes_of(where: str, arguments: Arguments) -> Iterator[Placed]:
-    """What there is to tell of arguments that came as a text and are no JSON."""
+    """Yield what there is to show arguments that came as a text and are no JSON."""
     if arguments.text is not None:
         yield Placed(where, Noted(_UNREAD if arguments.parameters is None else _LOOSE))
 
 
 def unreadable(where: str, message: str) -> Placed:
-    """What could not be read at a place."""
+    """Return what could not be read at a place."""
     return Placed(bounded_text(where, 200), Unreadable(message))
 
 
 def left_out(where: str, message: str) -> Placed:
-    """What is no mistake of the file, and yet no call that can be recorded."""
+    """Return what is no mistake of the file, and yet no call that can be recorded."""
     return Placed(bounded_text(where, 200), LeftOut(message))
 
 
 def stable_id(*parts: JsonValue) -> str:
-    """An execution id that is the same for the same parts."""
+    """Return an execution id that is the same for the same parts."""
     return str(uuid.uuid5(_NAMESPACE, digest(list(parts))))
 
 
@@ -178,19 +178,19 @@ def digest(value: JsonValue) -> str:
 
 
 def name_of(value: object) -> str | None:
-    """A name as the wire takes it; None for what is none."""
+    """Return a name as the wire takes it; None for what is none."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     return bounded_text(value, _MAX_NAME_CHARS) if isinstance(value, str) and value else None
 
 
 def first_name(value: dict[str, Any], *keys: str) -> str | None:
-    """The first of the members that is a name."""
+    """Return the first of the members that is a name."""
     return next((name for key in keys if (name := name_of(value.get(key)))), None)
 
 
 def first_moment(value: dict[str, Any], *keys: str) -> datetime | None:
-    """The first of the members that is a moment."""
+    """Return the first of the members that is a moment."""
     return next((at for key in keys if (at := moment(value.get(key)))), None)
 
 
@@ -212,7 +212,10 @@ def moment(value: object) -> datetime | None:
 
 
 def python_literal(text: str) -> object:
-    """The JSON value of a Python `repr` (tuples are lists); None for none. Nothing is executed."""
+    """Return the JSON value of a Python `repr` (tuples are lists).
+
+    None for none. Nothing is executed.
+    """
     if len(text) > _MAX_LITERAL:
         return None
     try:
@@ -240,13 +243,16 @@ def schemas_of(tools: object) -> dict[str, JsonObject]:
 
 
 def failure_in_text(text: str) -> ToolAnswer:
-    """The failure that a text tells of, of which something else says that it is one."""
+    """Return the failure that a text shows, of which something else states that it is one."""
     message = bounded_text(text, MAX_MESSAGE_CHARS)
     return ToolAnswer(typed_error_in_text(text) or ExecutionError(type=TOOL_ERROR, message=message))
 
 
 def failure_in_object(error: object) -> ToolAnswer:
-    """A failure as an error object of an API or of JSON-RPC: `message`, `type`, `code`, ..."""
+    """Return a failure as an error object of an API or of JSON-RPC.
+
+    `message`, `type`, `code`, ...
+    """
     if not isinstance(error, Mapping):
         return failure_in_text(words_of(error))
     said = {key: error.get(key) for key in ("message", "type", "name", "code")}
@@ -263,7 +269,7 @@ def failure_in_object(error: object) -> ToolAnswer:
 
 
 def failure_in_rpc(error: object) -> ToolAnswer:
-    """The failure that the error of a JSON-RPC response tells of."""
+    """Return the failure that the error of a JSON-RPC response shows."""
     if not isinstance(error, Mapping):
         return failure_in_text(words_of(error))
     data = error.get("data")
@@ -275,7 +281,7 @@ def failure_in_rpc(error: object) -> ToolAnswer:
 
 
 def is_mcp_result(value: Mapping[str, Any]) -> bool:
-    """Whether an object is the result of `tools/call`."""
+    """Return whether an object is the result of `tools/call`."""
     content = value.get("content")
     return isinstance(content, list) and all(
         isinstance(block, Mapping) and isinstance(block.get("type"), str)
@@ -284,7 +290,7 @@ def is_mcp_result(value: Mapping[str, Any]) -> bool:
 
 
 def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
-    """The answer in a result of `tools/call`: `isError`, structured content, texts."""
+    """Return the answer in a result of `tools/call`: `isError`, structured content, texts."""
     blocks = result.get("content")
     texts = texts_of(blocks if isinstance(blocks, list) else [])
     structured = result.get("structuredContent")
@@ -306,7 +312,7 @@ def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
 
 
 def texts_of(blocks: Sequence[object]) -> list[str]:
-    """The texts among content blocks or parts."""
+    """Return the texts among content blocks or parts."""
     return [
         block["text"]
         for block in blocks[:_MAX_BLOCKS]

@@ -3,7 +3,7 @@
 - Told of and not recorded: a call without a result, a result without its call, arguments that are
   neither an object nor a text, and calls made together under one id or none.
 - Arguments that are loose JSON are recorded as the object that they say. A text that is cut off or
-  says no object never reached a tool: it is kept as it came, as a failed call whatever answered.
+  states no object never reached a tool: it is kept as it came, as a failed call whatever answered.
 - The id of an execution is made of the call, its answer and, where ids may repeat, how the
   conversation begins: a longer version of it gives the same ids.
 - `context` is the last message of a user before the call, bounded.
@@ -60,7 +60,7 @@ class Answer(Protocol):
 
 
 class Call(NamedTuple):
-    """A call as a form says it."""
+    """A call as a form states it."""
 
     where: str
     name: object
@@ -88,7 +88,7 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class Conversation:
-    """Takes what is said, in its order."""
+    """Takes what is stated, in its order."""
 
     given: Given
     guesses: ErrorGuesses
@@ -107,9 +107,9 @@ class Conversation:
     told: set[tuple[str, str | None]] = field(default_factory=set)
     """Ids and tools of calls that came with their results, and answered ids."""
     failing: set[str] = field(default_factory=set)
-    """Calls that are said to have failed before their results come."""
+    """Calls that are stated to have failed before their results come."""
     begun_calls: dict[str, str] = field(default_factory=dict)
-    """Keys and places of calls that the form says to be running."""
+    """Keys and places of calls that the form states to be running."""
     begun: list[object] = field(default_factory=list)
     """What stands before the first result, which each longer version has too."""
     _queues: dict[str, deque[str]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Conversation:
             self.begun.append(value)
 
     def take_user(self, text: str) -> None:
-        """Note what a user says."""
+        """Note what a user states."""
         self.context = bounded_text(text, MAX_CONTEXT_CHARS)
 
     def take_call(self, call: Call) -> Iterator[Placed]:
@@ -171,7 +171,7 @@ class Conversation:
     ) -> Iterator[Placed]:
         """Return the execution that a result ends; `of` names the tool, where there is no id.
 
-        `failed` says to `answer` that the call was never made.
+        `failed` states to `answer` that the call was never made.
         """
         key = _key(call_id)
         if call_id is None and (of is not None or key not in self.waiting):
@@ -195,7 +195,7 @@ class Conversation:
         if call.key is not None and (
             {(key, tool), (key, None)} & self.told or self._is_waiting(key, call)
         ):
-            return  # told twice, in two forms
+            return  # shown twice, in two forms
         self.told.add((key, tool))
         if call.key is None:
             call = call._replace(key=f"{call.name} {self.calls}")
@@ -240,7 +240,10 @@ class Conversation:
             self.begun.clear()
 
     def _unanswered(self, key: str, opened: _Open, why: str) -> Placed:
-        """A call that was made has an outcome nobody knows; one that could not be made failed."""
+        """Note that the outcome of a call that was made is unknown.
+
+        One that could not be made failed.
+        """
         if why == _SAME_ID:
             return unreadable(opened.call.where, why)
         if opened.arguments.parameters is not None:
@@ -278,7 +281,7 @@ class Conversation:
 
 
 def _arguments(told: object) -> Arguments | str:
-    """The arguments of a call, an object or a text; else why they are none."""
+    """Return the arguments of a call, an object or a text; else why they are none."""
     if told is None:
         return Arguments({})  # what models write for a tool without parameters
     value: Any = json_or_none(told) if isinstance(told, str) else told
@@ -291,7 +294,7 @@ def _arguments(told: object) -> Arguments | str:
 
 
 def _is_again(opened: _Open, call: Call, arguments: Arguments | str) -> bool:
-    """Return whether a waiting call is told of a second time, maybe by a shorter name."""
+    """Return whether a waiting call is shown of a second time, maybe by a shorter name."""
     is_same = isinstance(call.name, str) and str(opened.call.name).endswith(call.name)
     return call.key is not None and is_same and opened.arguments == arguments
 

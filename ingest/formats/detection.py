@@ -36,7 +36,7 @@ class Detection:
     format: Format
     shape: Shape
     is_known: bool = field(default=True, compare=False)
-    """Whether the beginning, or a person, says so; else it is taken for executions."""
+    """Whether the beginning, or a person, states so; else it is taken for executions."""
 
 
 def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
@@ -56,7 +56,7 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
 
 
 def contents(beginning: bytes) -> str:
-    """What a file that begins so holds, for somebody whose file could not be read."""
+    """Return what a file that begins so holds, for someone whose file could not be read."""
     look = look_at(beginning)
     if not (text := beginning.removeprefix(b"\xef\xbb\xbf").strip()):
         return "nothing"
@@ -68,7 +68,10 @@ def contents(beginning: bytes) -> str:
 
 
 def _is_document(lines: list[bytes]) -> bool:
-    """Whether one value goes over many lines; else a first line that breaks off is damaged."""
+    """Return whether one value goes over many lines.
+
+    Else a first line that breaks off is damaged.
+    """
     first = lines[0].strip()
     if len(lines) == 1 or first[:1] not in (b"{", b"[") or first[-1:] not in (b"{", b"[", b","):
         return False

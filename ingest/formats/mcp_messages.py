@@ -1,11 +1,11 @@
 """Logs of MCP: requests `tools/call` and their responses, matched, as executions. Pure.
 
 Requests and responses belong together by their id, within one session of one server. What a session
-says of itself is kept: the server's name (`initialize`), the client's, the tools' input schemas
+states of itself is kept: the server's name (`initialize`), the client's, the tools' input schemas
 (`tools/list`), which later calls carry. Results with `isError` and JSON-RPC errors are failures.
 
-- Calls without an answer are told of and not recorded: at the end, when their id is used again,
-  when the session begins anew, and when they are cancelled.
+- Calls without an answer are shown of and not recorded: at the end, when their id is used again,
+  when the session begins again, and when they are cancelled.
 - Notifications, progress and other requests are passed over.
 - The id of an execution is made of the call, its answer, and how its session begins, so a log that
   has grown gives the same ids. Two sessions without times that say exactly the same count once.
@@ -119,7 +119,7 @@ class McpLog:
     _seen: Counter[str] = field(default_factory=Counter)
 
     def feed(self, message: Message) -> Iterator[Placed]:
-        """What the log tells with this message."""
+        """Yield what the log shows with this message."""
         channel = self._channels.setdefault(message.server, _Channel(message.server))
         if isinstance(message.body.get("method"), str):
             yield from self._request(channel, message)
@@ -127,7 +127,7 @@ class McpLog:
             yield from self._response(channel, message)
 
     def finish(self) -> Iterator[Placed]:
-        """What is open at the end of the log."""
+        """Yield what is open at the end of the log."""
         for channel in self._channels.values():
             yield from self._close(channel)
 
@@ -262,7 +262,7 @@ class McpLog:
 
 
 def messages_in(value: object, where: str) -> Iterator[Message | Placed]:
-    """The messages in a JSON value: one, a wrapped one, a pair, or a list of any of them."""
+    """Yield the messages in a JSON value: one, a wrapped one, a pair, or a list of any of them."""
     if isinstance(value, list):
         for number, item in enumerate(value):
             yield from _message_in(item, f"{where}[{number}]")
@@ -271,7 +271,7 @@ def messages_in(value: object, where: str) -> Iterator[Message | Placed]:
 
 
 def messages_in_line(line: str, where: str) -> Iterator[Message | Placed]:
-    """The message in a line of a log that is no JSON by itself, if it holds one."""
+    """Yield the message in a line of a log that is no JSON by itself, if it holds one."""
     said = _SAID.search(line, 0, _LOOKED_AT)
     start = line.find("{", said.end() if said else 0)
     if start < 0 or (said is None and (start > _LOOKED_AT or '"jsonrpc"' not in line)):
@@ -302,7 +302,7 @@ def messages_in_line(line: str, where: str) -> Iterator[Message | Placed]:
 
 
 def is_message(value: object) -> bool:
-    """Whether a value is a JSON-RPC message."""
+    """Return whether a value is a JSON-RPC message."""
     return (
         isinstance(value, dict)
         and "jsonrpc" in value
@@ -311,7 +311,7 @@ def is_message(value: object) -> bool:
 
 
 def is_pair(value: object) -> bool:
-    """Whether a value is a request with its answer beside it, as Inspector 1 keeps them."""
+    """Return whether a value is a request with its answer next to it, as Inspector 1 keeps them."""
     return (
         isinstance(value, dict)
         and "request" in value
@@ -321,7 +321,7 @@ def is_pair(value: object) -> bool:
 
 
 def inside(value: dict[str, Any]) -> dict[str, Any] | None:
-    """The message that an object wraps, as Inspector 2 does."""
+    """Return the message that an object wraps, as Inspector 2 does."""
     held = value.get("message")
     return held if isinstance(held, dict) and is_message(held) else None
 
@@ -370,7 +370,10 @@ def _unpacked(value: object) -> object:
 
 
 def _answer_in(response: object) -> dict[str, Any] | None:
-    """A response as `{"result": ...}` or `{"error": ...}`; Inspector 1 keeps the bare result."""
+    """Return a response as `{"result": ...}` or `{"error": ...}`.
+
+    Inspector 1 keeps the bare result.
+    """
     response = _unpacked(response)
     if not isinstance(response, dict):
         return None
@@ -381,7 +384,7 @@ def _answer_in(response: object) -> dict[str, Any] | None:
 
 
 def _is_call_result(result: object) -> bool:
-    """Whether it is the result of a call: it has content; a question or a task has none."""
+    """Return whether it is the result of a call: it has content; a question or a task has none."""
     held = _object(result)
     return (
         isinstance(held.get("content"), list)
@@ -391,7 +394,7 @@ def _is_call_result(result: object) -> bool:
 
 
 def _is_no_outcome(result: JsonObject) -> bool:
-    """Whether a call is answered by a question or a task; bare objects are results."""
+    """Return whether a call is answered by a question or a task; bare objects are results."""
     return not _is_call_result(result) and (not result or not _UNDECIDED.isdisjoint(result))
 
 
@@ -402,7 +405,7 @@ def _answer_of(result: JsonObject) -> ToolAnswer:
 
 
 def _id(value: object) -> tuple[str, object]:
-    """A key for an id: `1` and `"1"` are two."""
+    """Return a key for an id: `1` and `"1"` are two."""
     return (type(value).__name__, value if isinstance(value, str | int | float) else None)
 
 

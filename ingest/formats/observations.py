@@ -78,7 +78,7 @@ class ObservationReader:
     others: Counter[str] = field(default_factory=Counter)
 
     def read(self, value: object, where: str = "", session: str | None = None) -> Iterator[Placed]:
-        """The calls in a value, in its order."""
+        """Yield the calls in a value, in its order."""
         if isinstance(value, list):
             for number, each in enumerate(value):
                 yield from self.read(each, f"{where}[{number}]", session)
@@ -138,7 +138,7 @@ class ObservationReader:
 
 
 def _is_executed(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
-    """Whether a span of another type is a tool's, by OpenTelemetry's conventions."""
+    """Return whether a span of another type is a tool's, by OpenTelemetry's conventions."""
     attributes = metadata.get("attributes")
     held = attributes if isinstance(attributes, dict) else {}
     operation, name = held.get("gen_ai.operation.name"), value.get("name")
@@ -148,7 +148,7 @@ def _is_executed(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
 
 
 def _name_of(value: dict[str, Any], metadata: dict[str, Any]) -> str | None:
-    """The tool's name: what the span says before what the span is called."""
+    """Return the tool's name: what the span states before what the span is called."""
     attributes = metadata.get("attributes")
     named = attributes.get("gen_ai.tool.name") if isinstance(attributes, dict) else None
     name = name_of(named) or name_of(value.get("name"))
@@ -156,11 +156,14 @@ def _name_of(value: dict[str, Any], metadata: dict[str, Any]) -> str | None:
 
 
 class _NotACallError(Exception):
-    """What cannot be recorded as a call; the message says why."""
+    """What cannot be recorded as a call; the message states why."""
 
 
 def _arguments(told: object) -> Arguments:
-    """The arguments of a call; a text that begins as no object is the tool's one argument."""
+    """Return the arguments of a call.
+
+    A text that begins as no object is the tool's one argument.
+    """
     read = _unpacked(told)
     if isinstance(read, dict) and frozenset(read) in _INPUTS:
         inner = _unpacked(next(iter(read.values())))
@@ -199,7 +202,7 @@ def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
 
 
 def _raised(text: str) -> ToolAnswer:
-    """An exception as LangChain writes it: its `repr`, and its traceback."""
+    """Return an exception as LangChain writes it: its `repr`, and its traceback."""
     said = text.split("Traceback (most recent call last)", maxsplit=1)[0].strip()
     if (found := _EXCEPTION.fullmatch(said)) is None:
         return failure_in_text(said or text)
@@ -213,7 +216,7 @@ def _raised(text: str) -> ToolAnswer:
 
 
 def _unpacked(value: object) -> object:
-    """The object that a text is the JSON or the Python literal of; else the value itself."""
+    """Return the object that a text is the JSON or the Python literal of; else the value itself."""
     text = value.strip() if isinstance(value, str) and len(value) <= _MAX_TEXT else ""
     if not (text.startswith("{") and text.endswith("}")):
         return value

@@ -1,6 +1,6 @@
 """The rules by which calls and results are found in JSON of any form. Pure.
 
-`forms.toml` says what they are; here they are read, and matched against objects.
+`forms.toml` states what they are; here they are read, and matched against objects.
 """
 
 import re
@@ -61,7 +61,7 @@ class Condition:
     said: str
     pattern: re.Pattern[str] | None
     words: tuple[str, ...]
-    """What is said, in its alternatives."""
+    """What is stated, in its alternatives."""
     key: str | None
     """The member of an object that it is about, if the path is no more than that."""
 
@@ -83,7 +83,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a call, a result, both, or what is said of those inside is read from an object."""
+    """How a call, a result, both, or what is stated of those inside is read from an object."""
 
     form: str
     conditions: tuple[Condition, ...]
@@ -120,17 +120,17 @@ class Rule:
 
     @property
     def is_call(self) -> bool:
-        """Whether it reads a call."""
+        """Return whether it reads a call."""
         return bool(self.name)
 
     @property
     def is_result(self) -> bool:
-        """Whether it reads a result, of its own call or of another."""
+        """Return whether it reads a result, of its own call or of another."""
         return bool(self.content or self.error) and not self.open
 
     @property
     def is_mark(self) -> bool:
-        """Whether it says no more than that a call failed, whose result stands elsewhere."""
+        """Whether it states no more than that a call failed, whose result stands elsewhere."""
         return bool(self.failed) and not (self.is_call or self.is_result)
 
 
@@ -183,7 +183,7 @@ class Forms:
         return None
 
     def objects_in(self, text: str, role: object) -> Iterator[dict[str, Any]]:
-        """What the patterns for texts find in one, in its order."""
+        """Yield what the patterns for texts find in one, in its order."""
         found = []
         for each in self.texts:
             if each.marker not in text or len(text) > _MAX_TEXT:
@@ -196,12 +196,12 @@ class Forms:
 
 
 def value_at(value: object, path: Path) -> Any:
-    """The first of the alternatives that is there; None for none."""
+    """Return the first of the alternatives that is there; None for none."""
     return next((held for way in path if (held := way.value(value)) is not None), None)
 
 
 def first_at(value: dict[str, Any], paths: tuple[Path, ...], kinds: tuple[type, ...]) -> Any:
-    """The first value of one of the types at the paths; no boolean, no empty text."""
+    """Return the first value of one of the types at the paths; no boolean, no empty text."""
     for path in paths:
         if path[0].steps[0] not in value:
             continue
@@ -255,7 +255,7 @@ def read_forms() -> Forms:
 
 
 def _needed(conditions: tuple[Condition, ...]) -> set[tuple[str, str | None]]:
-    """The members of which an object needs one, for the rule to fit."""
+    """Return the members of which an object needs one, for the rule to fit."""
     plain = [each for each in conditions if not each.negated and each.sign != "!="]
     for each in plain:
         steps = {way.steps for way in each.path}
@@ -356,7 +356,10 @@ def _attribute(value: object) -> object:
 
 
 def object_in_text(text: str) -> object:
-    """The object or list whose JSON a text is, or that a server-sent event carries; else None."""
+    """Return the object or list whose JSON a text is, or that a server-sent event carries.
+
+    Else None.
+    """
     bare = text.strip() if len(text) <= _MAX_TEXT else ""
     if bare.startswith(("event:", "data:")) and (streamed := _STREAMED.findall(bare)):
         bare = streamed[-1]

@@ -1,4 +1,4 @@
-"""Transcripts: calls of tools and their results in JSON of any form that `forms.toml` tells of.
+"""Transcripts: calls of tools and their results in JSON of any form that `forms.toml` shows.
 
 One walk over a file's values, in their order. On every object the rules of `forms.toml` are tried;
 what they find goes to the conversation that it belongs to, which matches calls and results.
@@ -54,7 +54,7 @@ _OF_THE_CLIENT = re.compile(r"\s*<tool_use_error>(.*)</tool_use_error>\s*", re.D
 
 
 class _Scope(NamedTuple):
-    """What is said around an object."""
+    """What is stated around an object."""
 
     agent: str | None = None
     model: str | None = None
@@ -95,7 +95,7 @@ class Transcripts:
         self.guesses = ErrorGuesses(self.given)
 
     def feed(self, value: object, where: str = "") -> Iterator[Placed]:
-        """Return what a value says; `where` is its place, such as `line 7, `."""
+        """Return what a value states; `where` is its place, such as `line 7, `."""
         self._is_known = False
         yield from self._value(value, where, 0)
         if not self._is_known:
@@ -345,7 +345,7 @@ class Transcripts:
 
 
 def is_transcript(value: object, depth: int = 12) -> bool:
-    """Whether a rule fits anything in a value."""
+    """Return whether a rule fits anything in a value."""
     if isinstance(value, list):
         return depth > 0 and any(is_transcript(each, depth - 1) for each in value[:_LOOKED_AT])
     if isinstance(value, str):
@@ -358,26 +358,26 @@ def is_transcript(value: object, depth: int = 12) -> bool:
 
 
 def is_half(value: object) -> bool:
-    """Whether a value is a call without its result, or a result without its call."""
+    """Return whether a value is a call without its result, or a result without its call."""
     rule = read_forms().rule_of(value) if isinstance(value, dict) else None
     return rule is not None and not rule.deep and (rule.is_call or rule.open) != rule.is_result
 
 
 def is_like_transcript(value: dict[str, Any]) -> bool:
-    """Whether a value may be a conversation or a turn of one, though no rule fits."""
+    """Return whether a value may be a conversation or a turn of one, though no rule fits."""
     is_turn = isinstance(value.get("role"), str) or isinstance(value.get("type"), str)
     return is_turn or _is_conversation(value) or _is_wrapped(value)
 
 
 def read_transcript(value: object, given: Given) -> Iterator[Placed]:
-    """The tool calls of the conversations in a JSON value, in their order."""
+    """Yield the tool calls of the conversations in a JSON value, in their order."""
     transcripts = Transcripts(given)
     yield from transcripts.feed(value)
     yield from transcripts.finish()
 
 
 def _is_turn(value: object) -> bool:
-    """Whether an element makes its list a conversation, and not a list of conversations."""
+    """Return whether an element makes its list a conversation, and not a list of conversations."""
     if not isinstance(value, dict):
         return False
     if read_forms().rule_of(value) is not None:
@@ -390,7 +390,7 @@ def _is_turn(value: object) -> bool:
 
 
 def _is_conversation(value: dict[str, Any]) -> bool:
-    """Whether an object holds a list of messages that are no conversations themselves."""
+    """Return whether an object holds a list of messages that are no conversations themselves."""
     for key in read_forms().lists:
         held = value.get(key)
         if isinstance(held, list):
@@ -403,7 +403,7 @@ def _is_conversation(value: dict[str, Any]) -> bool:
 
 
 def _conversations_in(value: dict[str, Any]) -> list[tuple[str, list[Any]]]:
-    """The lists of conversations that an object holds, such as samples."""
+    """Return the lists of conversations that an object holds, such as samples."""
     return [
         (key, held)
         for key, held in value.items()
@@ -418,7 +418,10 @@ def _conversations_in(value: dict[str, Any]) -> list[tuple[str, list[Any]]]:
 
 
 def _is_wrapped(value: dict[str, Any], depth: int = _WRAPPED) -> bool:
-    """Whether an object in an object holds messages, such as `{"request": {"messages": [...]}}`."""
+    """Return whether an object in an object holds messages, such as `{"request".
+
+    {"messages": [...]}}`.
+    """
     return depth > 0 and any(
         isinstance(each, dict)
         and read_forms().rule_of(each) is None
@@ -436,7 +439,7 @@ def _shown(where: str) -> str:
 
 
 def _begins(value: object, depth: int = 2 * _WRAPPED) -> bool:
-    """Whether what an object holds is a conversation of its own: it is named, or begun."""
+    """Return whether what an object holds is a conversation of its own: it is named, or begun."""
     if isinstance(value, list):
         return depth > 0 and any(_begins(each, depth - 1) for each in value[:_LOOKED_AT])
     if not isinstance(value, dict):

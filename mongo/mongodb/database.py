@@ -5,7 +5,7 @@ shard key: every filter carries it), times are microseconds since 1970, and `dat
 STORE, LOG_HEADS, CURSORS and LEASES there are few, and they are not sharded. Several processes
 write at once, and there are no transactions: whatever changes several records is written down in
 one record first, by a compare-and-set (a command in LOG_HEADS, a commit in CURSORS); from then on
-it is done, and anybody who finds it there applies it. Each record keeps the serial number of the
+it is done, and anyone who finds it there applies it. Each record keeps the serial number of the
 change that wrote it: one that comes late finds a newer number and does nothing.
 """
 
@@ -94,7 +94,10 @@ _AWAY = {6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001,
 
 
 def from_driver(error: driver.PyMongoError | InvalidDocument, where: str) -> errors.StoreError:
-    """The store's error for one of the driver's; the caller raises it `from` the original."""
+    """Return the store's error for one of the driver's.
+
+    The caller raises it `from` the original.
+    """
     away = said = ""
     match error:
         case driver.BulkWriteError():
@@ -140,7 +143,7 @@ def _misfit(error: driver.ConfigurationError, where: str) -> str:
 
 
 def from_code(code: int | None, text: str, where: str) -> errors.StoreError:
-    """The store's error for a code of the server; `text` is looked at, never shown."""
+    """Return the store's error for a code of the server; `text` is looked at, never shown."""
     lowered = text.lower()
     for codes, texts, kind, message in _ANSWERS:
         if code in codes or any(each in lowered for each in texts):
@@ -186,7 +189,7 @@ T = TypeVar("T")
 
 
 def key(*parts: str) -> str:
-    """The `_id` of a record: the workspace first, then what tells it from others there.
+    """Return the `_id` of a record: the workspace first, then what shows it from others there.
 
     Keys are in the order of their parts, whatever characters those hold.
     """
@@ -279,7 +282,7 @@ Own = TypeVar("Own", bound=Part)
 def guarded(
     method: Callable[Concatenate[Own, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Own, P], Coroutine[Any, Any, T]]:
-    """A public method: it runs inside `Database.call`."""
+    """Return a public method: it runs inside `Database.call`."""
 
     @wraps(method)
     async def call(own: Own, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -309,7 +312,7 @@ async def write(collection: Collection, operations: Sequence[UpdateOne]) -> None
 
 
 def _taken(error: driver.BulkWriteError) -> set[int]:
-    """The places whose key is there already; raises the error where it complains of more."""
+    """Return the places whose key is there already; raises the error where it complains of more."""
     details: Mapping[str, Any] = error.details or {}
     faults = details.get("writeErrors", [])
     is_more = any(fault.get("code") != DUPLICATE_KEY for fault in faults)
@@ -332,7 +335,7 @@ async def look(collection: Collection, which: Record, change: str) -> Record | N
 
 
 def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
-    """A change of a record that does nothing where this or a later one was made already.
+    """Return a change of a record that does nothing where this or a later one was made already.
 
     There the filter matches nothing, and the upsert fails by its key (`write` passes that over).
     """
@@ -342,14 +345,14 @@ def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
 
 
 def named_tool(tool: ToolKey | None) -> Record:
-    """The fields of a record that name its tool; None where it has none."""
+    """Return the fields of a record that name its tool; None where it has none."""
     if tool is None:
         return {"serverName": None, "toolName": None}
     return {"serverName": tool.server_name or "", "toolName": tool.tool_name}
 
 
 def tool_in(workspace: str, row: Mapping[str, Any]) -> ToolKey | None:
-    """The tool that a record names."""
+    """Return the tool that a record names."""
     if "toolName" not in row:
         return None
     return ToolKey(workspace, row["serverName"] or None, row["toolName"])
@@ -364,7 +367,7 @@ async def bounded(
     limit: int,
     together: Callable[[Kept], object] | None = None,
 ) -> tuple[list[Kept], bool]:
-    """What is made of records until it is much or large, and whether there is more.
+    """Return what is made of records until it is much or large, and whether there is more.
 
     None is parted of what is `together`.
     """

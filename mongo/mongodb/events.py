@@ -44,7 +44,7 @@ from mongo.records import Appended, Event, EventKind, Head, StateKind, StateRow,
 GAP_S = 2.0
 """Seconds that a reader waits for the writer that reserved a position."""
 _MAX_GROUP = 2_000
-"""Events that are inserted together, so that nobody waits long for others."""
+"""Events that are inserted together, so that no one waits long for others."""
 _MAX_FORGOTTEN = 50_000
 """Events that are forgotten together: a head holds their positions meanwhile."""
 _MAX_EVENT_BYTES = 15 << 20
@@ -327,7 +327,7 @@ class _Page(NamedTuple):
     events: list[Event]
     through: int
     gap: tuple[int, int] | None
-    """Positions that nobody has filled yet: from, and up to but without."""
+    """Positions that no one has filled yet: from, and up to but without."""
 
 
 async def _page(db: Database, workspace: str, position: int, limit: int) -> _Page:
@@ -374,7 +374,7 @@ def _event(workspace: str, row: Mapping[str, Any]) -> Event:
 
 
 async def _head(db: Database, row: Record) -> Head:
-    """How far a log goes; what was counted is kept, so that it is not counted again."""
+    """Return how far a log goes; what was counted is kept, so that it is not counted again."""
     workspace = row["_id"]
     if "pending" in row:
         row = await log_writes.settled(db, workspace) or row
@@ -407,7 +407,7 @@ async def _head(db: Database, row: Record) -> Head:
 
 
 async def _counted(db: Database, workspace: str) -> Record | None:
-    """A head that has counted all it can; what is erased then is counted no more."""
+    """Return a head that has counted all it can; what is erased then is counted no more."""
     if (row := await log_writes.settled(db, workspace)) is not None:
         await _head(db, row)
         row = await db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row

@@ -3,8 +3,8 @@
 CURSORS has one record for each workspace and generation: `position`, `serial` (of the last commit),
 `fences` (the highest token of each lease that has committed), and `journal`, which is what that
 commit changes until all of it is changed. A commit is one compare-and-set on this record. Then its
-rows and counters are written, and the journal is taken away. Anybody who reads the cursor and finds
-a journal there, the same process or another, writes first what it says.
+rows and counters are written, and the journal is taken away. Anyone who reads the cursor and finds
+a journal there, the same process or another, writes first what it states.
 
 A removed row stays for a day with the kind '': what a process slept over cannot bring it back.
 """
@@ -222,7 +222,7 @@ class MongoKnowledge(Part):
         ]
         if tools is not None:
             which["tool"] = {"$in": [_tool_name(each) for each in tools]}
-        # Matched in two stages: `nx-27017` forgets what stands beside `$or`.
+        # Matched in two stages: `nx-27017` forgets what stands next to `$or`.
         return [{"$match": which}, {"$match": {"$or": named}}]
 
     async def _grouped(
@@ -349,7 +349,7 @@ class MongoKnowledge(Part):
 
 
 async def settled(db: Database, workspace: str, generation: int) -> Record | None:
-    """A cursor's record whose last commit is applied; None where there is none yet."""
+    """Return a cursor's record whose last commit is applied; None where there is none yet."""
     which = {"_id": key(workspace, str(generation)), "workspace": workspace}
     while True:
         if (
@@ -420,7 +420,7 @@ async def copy_base(db: Database, generation: int) -> None:
     names = db.cursors.find({"generation": BASE}, {"workspace": 1})
     for workspace in [row["workspace"] async for row in names]:
         while True:
-            # What an attempt that was killed has copied, or one that the base was moved on beside.
+            # What an attempt that was killed has copied, or one that the base was moved on next to.
             await _drop(db, workspace, generation)
             before = await settled(db, workspace, BASE)
             for collection in (db.rows, db.patterns, db.counters):
@@ -451,7 +451,7 @@ async def _copy(collection: database.Collection, workspace: str, generation: int
 
 
 async def drop_generations(db: Database, which: Mapping[str, Any]) -> None:
-    """Remove what generations have whose numbers are as `which` says; their cursors last."""
+    """Remove what generations have whose numbers are as `which` states; their cursors last."""
     rows = db.cursors.find({"generation": dict(which)}, {"workspace": 1, "generation": 1})
     for row in [row async for row in rows]:
         await _drop(db, row["workspace"], row["generation"])
@@ -486,7 +486,7 @@ def _hour(hour: int) -> str:
 
 
 def _tool_name(tool: ToolKey | None) -> str:
-    """A tool as one text: the length of its server's name first; '' for none."""
+    """Return a tool as one text: the length of its server's name first; '' for none."""
     if tool is None:
         return ""
     server = tool.server_name or ""

@@ -64,7 +64,7 @@ async def _insert(
 def verdicts_of(
     workspace: str, events: Sequence[Event], known: Mapping[str, str], inserted: set[str]
 ) -> list[Appended]:
-    """What became of each: `known` are the content hashes of those that were there."""
+    """Return what became of each: `known` are the content hashes of those that were there."""
     held = dict(known)
     verdicts: list[Appended] = []
     for event in events:
@@ -78,7 +78,7 @@ def verdicts_of(
 
 
 async def known_hashes(db: Database, workspace: str, names: Iterable[str]) -> dict[str, str]:
-    """The content hashes of those of the events that exist, by their names."""
+    """Return the content hashes of those of the events that exist, by their names."""
     if not (wanted := list(names)):
         return {}
     which = {"_id": {"$in": wanted}, "workspace": workspace}
@@ -88,7 +88,7 @@ async def known_hashes(db: Database, workspace: str, names: Iterable[str]) -> di
 
 
 async def _reserve(db: Database, workspace: str, count: int, latest: int) -> tuple[int, int]:
-    """The first of so many positions that nobody else is given, and the time before them.
+    """Return the first of so many positions that no one else is given, and the time before them.
 
     `latest` is the last of their times.
     """
@@ -120,7 +120,7 @@ async def bury(db: Database, workspace: str, positions: Iterable[int]) -> None:
 
 
 async def records_of(workspace: str, events: Sequence[Event]) -> dict[str, Record]:
-    """The events by their names, each once; many bytes are read in a thread."""
+    """Return the events by their names, each once; many bytes are read in a thread."""
 
     def made() -> dict[str, Record]:
         records: dict[str, Record] = {}
@@ -132,7 +132,10 @@ async def records_of(workspace: str, events: Sequence[Event]) -> dict[str, Recor
 
 
 def _record(workspace: str, event: Event) -> Record:
-    """An event as it is stored, but for its position and the log's time; None is left out."""
+    """Return an event as it is stored, but for its position and the log's time.
+
+    None is left out.
+    """
     optional: Record = {
         "session": event.session,
         "schema_hash": event.schema_hash,
@@ -153,7 +156,7 @@ def _record(workspace: str, event: Event) -> Record:
 
 
 async def settled(db: Database, workspace: str) -> Record | None:
-    """A head whose last command is applied; None where there is none yet."""
+    """Return a head whose last command is applied; None where there is none yet."""
     while True:
         head = await look(db.heads, {"_id": workspace}, "pending")
         if head is None or "pending" not in head:
@@ -178,7 +181,7 @@ async def check_state(db: Database, workspace: str, state: Sequence[StateRow]) -
 
 
 async def apply_pending(db: Database, head: Record) -> None:
-    """Do what a head says is pending, and say that it is done; any number of times."""
+    """Do what a head states is pending, and say that it is done; any number of times."""
     workspace, pending = head["_id"], head["pending"]
     if "positions" in pending:
         await _forget(db, workspace, pending)

@@ -3,7 +3,7 @@
 The content of an event is JSON. In TOOL_EXECUTION_LOG an execution is the fields of the wire
 contract, `timestamp` as a date, and the content of any other event is the field `content`. From
 these fields the content is made again, byte for byte; where that cannot be, as of what BSON does
-not hold, it stands beside them as it came, in `data`, and what cannot be held is no field.
+not hold, it stands next to them as it came, in `data`, and what cannot be held is no field.
 
 Not held are integers beyond 64 bits, what is nested deeper than `MAX_DEPTH`, and what some servers
 refuse: names that are empty, hold NUL or a dot, or begin with `$`, and lists within lists.
@@ -104,7 +104,7 @@ def _content_fields(kind: EventKind, data: bytes) -> Record:
 
 
 def _object(data: bytes) -> Record | None:
-    """The object that a JSON text is; None of any other text."""
+    """Return the object that a JSON text is; None of any other text."""
     try:
         found = from_json(data)
     except ValueError:
@@ -128,7 +128,7 @@ def _is_name(name: str) -> bool:
     return bool(name) and "\x00" not in name and "." not in name and not name.startswith("$")
 
 
-# Moments: BSON's dates have milliseconds, what is below them stands beside.
+# Moments: BSON's dates have milliseconds, what is below them stands next to.
 
 
 def parted(moment: datetime) -> tuple[datetime, int]:
@@ -159,7 +159,7 @@ def received_at(record: Mapping[str, Any]) -> datetime:
 
 
 def _date(fields: Record) -> None:
-    """Make a date of the time of a call, where its text says one."""
+    """Make a date of the time of a call, where its text states one."""
     try:
         date, rest = parted(datetime.fromisoformat(fields["timestamp"]).astimezone(UTC))
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -179,7 +179,7 @@ def _text(moment: datetime) -> str:
 
 
 def pattern_fields(row: Row) -> Record:
-    """Return the fields of a pattern's record beside its content; None is a field that is gone."""
+    """Return the fields of a pattern's record next to its content; None is a field that is gone."""
     content = _object(row.data) or {}
     found = {name: content.get(name) for name in PATTERN_FIELDS}
     fields = {name: value if _is_held(value) else None for name, value in found.items()}

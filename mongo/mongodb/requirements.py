@@ -28,7 +28,7 @@ _EXPIRES = "expireAfterSeconds"
 
 
 def _index(*fields: str, unique: bool = False) -> IndexModel:
-    """An index on fields, `-` before one for descending."""
+    """Return an index on fields, `-` before one for descending."""
     keys = [
         (each.removeprefix("-"), DESCENDING if each.startswith("-") else ASCENDING)
         for each in fields

@@ -50,7 +50,7 @@ class MongoStore(Part):
 
     @property
     def knowledge(self) -> MongoKnowledge:
-        """The current generation, as of the latest `refresh`."""
+        """Current generation, as of the latest `refresh`."""
         if self._current is None:
             raise errors.closed()
         return self._current
@@ -128,7 +128,7 @@ class MongoLeases(Part):
     @guarded
     async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         if seen is None:
-            # One that nobody ever held has the token 0.
+            # One that no one ever held has the token 0.
             fresh = {"holder": "", "token": 0, "beat": 0, "held": False}
             operation = UpdateOne({"_id": name}, {"$setOnInsert": fresh}, upsert=True)
             await write(self._db.leases, [operation])
@@ -181,7 +181,7 @@ def _lease(row: Record) -> Lease:
 
 
 def _field(name: str) -> str:
-    """The path of a fact; names of fields hold neither dots nor dollars."""
+    """Return the path of a fact; names of fields hold neither dots nor dollars."""
     return f"facts.{quote(name, safe='').replace('.', '%2E')}"
 
 
@@ -207,7 +207,7 @@ class MongoOptions:
 
     @property
     def where(self) -> str:
-        """The servers and the database, for messages: without user, password and options.
+        """Servers and the database, for messages: without user, password and options.
 
         A `StoreError` when the address is none.
         """
@@ -342,7 +342,7 @@ def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
 
 def _servers(uri: str) -> str:
     if uri.startswith("mongodb+srv://"):
-        # Asking the name server would wait for it; the name alone says enough.
+        # Asking the name server would wait for it; the name alone states enough.
         return uri.removeprefix("mongodb+srv://").split("/")[0].split("?")[0].rpartition("@")[2]
     nodes: list[tuple[str, int | None]] = parse_uri(uri, warn=False)["nodelist"]
     return ",".join(

@@ -65,7 +65,7 @@ class SqliteControl(FileUser):
 async def open_sqlite_control(data_dir: Path) -> ControlStore:
     """Open the control store of a data folder, making what is missing; the caller closes it.
 
-    A `StoreError` where folder or file cannot be used; the message says what to do.
+    A `StoreError` where folder or file cannot be used; the message states what to do.
     """
     return await asyncio.to_thread(_open, data_dir)
 

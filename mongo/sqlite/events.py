@@ -205,7 +205,7 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
         verdicts.append("accepted")
         position += 1
         own = now if event.received_at == EPOCH else _micros(event.received_at)
-        received = max(received, own)  # never back, whatever the clock says
+        received = max(received, own)  # never back, whatever the clock states
         rows.append(_row(workspace, position, received, event))
         if event.input_schema is not None:
             schemas[event.schema_hash] = event.input_schema
@@ -222,7 +222,7 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
             "DO UPDATE SET position = excluded.position, received = excluded.received",
             (workspace, position, received),
         )
-    # Commands beside the kinds of events.
+    # Commands next to the kinds of events.
     _count(connection, workspace, [*(row[2] for row in rows), *["command"] * bool(state)], 1)
     for row in state:
         _put_state(connection, workspace, row, position)

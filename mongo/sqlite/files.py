@@ -36,7 +36,7 @@ fsync on delayed allocation)."""
 
 
 def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
-    """The store's error for one of SQLite's; the caller raises it `from` the original."""
+    """Return the store's error for one of SQLite's; the caller raises it `from` the original."""
     extended = getattr(error, "sqlite_errorcode", None)  # absent when the binding itself complains
     code = None if extended is None else extended & 0xFF
     if code == sqlite3.SQLITE_FULL or (
@@ -65,7 +65,7 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
 
 
 def from_os(error: OSError, where: Path) -> errors.StoreError:
-    """The store's error for what the operating system said about the folder or a file in it."""
+    """The store's error for what the operating system stated about the folder or a file in it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return full(where)
     if error.errno == errno.EROFS or (error.errno == errno.EACCES and where.is_file()):
@@ -85,7 +85,7 @@ def from_os(error: OSError, where: Path) -> errors.StoreError:
 
 
 def full(where: Path) -> errors.StoreFullError:
-    """No space: nothing was stored."""
+    """Return no space: nothing was stored."""
     return errors.StoreFullError(
         f"no space left for {where}: nothing was stored, and what it holds is as it was. "
         f"Free space on its volume and try again, {_ANOTHER_FOLDER}"
@@ -126,7 +126,7 @@ def _is_full(folder: Path) -> bool:
 
 
 _SUFFIXES = ("", "-wal", "-shm")
-"""Of what SQLite keeps beside a file, and the file itself."""
+"""Of what SQLite keeps next to a file, and the file itself."""
 
 
 def make_folder(folder: Path) -> None:
@@ -153,7 +153,7 @@ def make_file(path: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a database file and what SQLite keeps beside it; nothing when it is not there."""
+    """Remove a database file and what SQLite keeps next to it; nothing when it is not there."""
     try:
         for suffix in _SUFFIXES:
             path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
@@ -167,7 +167,7 @@ class FolderLock:
     The kernel drops it with the process, however that ends, so a lock file left behind by a killed
     process means nothing. `flock` and not `lockf`: it also keeps out a second store opened in the
     same process, and closing another descriptor of the file does not drop it. A `StoreInUseError`,
-    at once, when somebody else holds it; a `StoreError` when the file cannot be made or locked.
+    at once, when someone else holds it; a `StoreError` when the file cannot be made or locked.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -226,7 +226,7 @@ def sync_log(path: Path) -> None:
 
 
 def connect_writer(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Connection:
-    """The one connection that writes; it may be handed to another thread.
+    """Return the one connection that writes; it may be handed to another thread.
 
     With FULL, COMMIT returns after the write-ahead log is on the disk; NORMAL is where it is enough
     that a power loss leaves the file as of an earlier commit. A `StoreError` where the file system
@@ -277,7 +277,7 @@ class ReadPool:
         self._connections: list[sqlite3.Connection] = []
 
     async def run(self, query: Callable[[sqlite3.Connection], T], *, here: bool = False) -> T:
-        """The answer of `query`, which must fetch all that it needs.
+        """Return the answer of `query`, which must fetch all that it needs.
 
         With `here` on this thread: for what is read sooner than another thread has begun.
         """
@@ -286,7 +286,7 @@ class ReadPool:
         loop = asyncio.get_running_loop()
         try:
             answer = loop.run_in_executor(self._threads, partial(self._run, query))
-        except RuntimeError as error:  # what an executor says after its shutdown
+        except RuntimeError as error:  # what an executor states after its shutdown
             raise errors.closed() from error
         return await answer
 
@@ -339,7 +339,7 @@ class GroupCommitWriter:
         self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._is_closed = False
-        # A daemon: a store that nobody closed must not keep the process from ending.
+        # A daemon: a store that no one closed must not keep the process from ending.
         self._thread = threading.Thread(target=self._serve, name="aftercall-writer", daemon=True)
         self._thread.start()
 
@@ -410,7 +410,7 @@ class GroupCommitWriter:
             _handle(self._connection, group)
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001  # the thread must live on, the callers must hear
-            # SQLite may have done so itself. If this fails, the next BEGIN does too and says why.
+            # SQLite may have done so itself. If this fails, the next BEGIN does too and states why.
             with contextlib.suppress(sqlite3.Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -455,7 +455,7 @@ def insert(
 ) -> None:
     """Insert rows by few statements; `into` and `after` are ours, never of data.
 
-    SQLite gives the interpreter lock away with each statement, several times, and beside a thread
+    SQLite gives the interpreter lock away with each statement, several times, and next to a thread
     that computes gets it back 0.5 ms later.
     """
     for size in (64, 8, 1):
@@ -469,7 +469,7 @@ def insert(
 
 
 def named_tool(tool: ToolKey | None) -> tuple[str, str]:
-    """The columns `server` and `tool` of what is about a tool, or about none."""
+    """Return the columns `server` and `tool` of what is about a tool, or about none."""
     return ("", "") if tool is None else (tool.server_name or "", tool.tool_name)
 
 
@@ -491,7 +491,7 @@ def _handle(connection: sqlite3.Connection, group: list[_Call]) -> None:
 
 def _tell(group: list[_Call]) -> None:
     for loop, calls in gathered((call.future.get_loop(), call) for call in group).items():
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
             loop.call_soon_threadsafe(_answer, calls)
 
 

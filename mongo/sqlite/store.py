@@ -31,7 +31,7 @@ APPLICATION_ID = int.from_bytes(b"AftC")
 LAYOUT = 2
 """Of all files (`PRAGMA user_version`); there are no migrations before the first release."""
 _GENERATION = "generation"
-"""The fact that says which generation is current."""
+"""The fact that states which generation is current."""
 _ROOM = 1.2
 """Times the size of the base that has to be free before it is copied."""
 
@@ -62,7 +62,7 @@ class SqliteStore:
 
     @property
     def knowledge(self) -> SqliteKnowledge:
-        """The current generation."""
+        """Current generation."""
         if self._current is None:
             raise closed()
         return self._current
@@ -112,7 +112,7 @@ class SqliteStore:
         await asyncio.to_thread(self._resources.close)
 
     def _remove_unnamed(self, current: int) -> None:
-        """Remove the files of generations that have passed; a later one may be made beside."""
+        """Remove the files of generations that have passed; a later one may be made next to."""
         for path in self._data_dir.glob("generation-*.sqlite3"):
             number = re.fullmatch(r"generation-(\d+)", path.stem)
             if number and 0 < int(number[1]) < current:
@@ -214,7 +214,7 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
 
 
 def _refuse_lost_log(path: Path) -> None:
-    """A `StoreDamagedError` where the log is missing beside what was learned from it."""
+    """A `StoreDamagedError` where the log is missing next to what was learned from it."""
     known = sorted(path.parent.glob("generation-*.sqlite3"))
     if known and (not path.exists() or path.stat().st_size == 0):
         raise StoreDamagedError(
@@ -257,7 +257,10 @@ def _copy(base: Path, path: Path) -> None:
 def open_file(
     path: Path, schema: str, resources: ExitStack, *, synchronous: str
 ) -> tuple[files.GroupCommitWriter, files.ReadPool]:
-    """A file of the store, made by `SCHEMA.sql` where there is none: who writes and reads it."""
+    """Return a file of the store, made by `SCHEMA.sql` where there is none.
+
+    Who writes and reads it.
+    """
     statements = importlib.resources.files(__package__).joinpath(f"{schema}.sql").read_text()
     try:
         files.make_file(path)

@@ -1,4 +1,4 @@
-"""What other tools, and calls made before, show of a failed call."""
+"""What other tools, and calls made before, show a failed call."""
 
 from collections.abc import Sequence
 from itertools import islice

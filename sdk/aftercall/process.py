@@ -115,7 +115,7 @@ def bind(host: str, port: int) -> socket.socket:
             f"port {port} needs privileges; choose one above 1023 with --port"
             if isinstance(error, PermissionError)
             else f"cannot listen on {host}:{port}: {error.strerror or error}; "
-            "is another aftercall running (`aftercall status` says)? one that a gateway started ends "
+            "does another aftercall run (see `aftercall status`)? one that a gateway started ends "
             "five minutes after the last gateway left; choose another port with --port"
         ) from None
     return listener

@@ -60,7 +60,7 @@ FAILED: Final = {
     "gen_ai.tool.status": "error",
     "langfuse.observation.level": "ERROR",
 }
-"""What says that a call failed, whatever the span's status is: Strands Agents, and Langfuse."""
+"""What states that a call failed, whatever the span's status is: Strands Agents, and Langfuse."""
 LANGFUSE_MESSAGE: Final = "langfuse.observation.status_message"
 TOOL_MESSAGE: Final = "gen_ai.tool.message"
 TOOL_CHOICE: Final = "gen_ai.choice"
@@ -159,11 +159,11 @@ class Unusable:
 
 
 class BadSpanError(Exception):
-    """The span is a call of a tool and cannot be read; the message says why and what to do."""
+    """The span is a call of a tool and cannot be read; the message states why and what to do."""
 
 
 class UnreadArgumentsError(BadSpanError):
-    """The arguments are a text that begins as an object and says none; the call itself counts."""
+    """The arguments are a text that begins as an object and states none; the call itself counts."""
 
     def __init__(self, text: str) -> None:
         super().__init__("the arguments begin as a JSON object and are none")
@@ -171,12 +171,12 @@ class UnreadArgumentsError(BadSpanError):
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in words for people."""
+    """Return what a value is, in words for people."""
     return _KINDS.get(type(value), "a number")
 
 
 def text_of(value: object, key: str) -> str | None:
-    """A value that has to be text; None for nothing, and for the empty text."""
+    """Return a value that has to be text; None for nothing, and for the empty text."""
     if value is None or isinstance(value, str):
         return clean_text(value) if value else None
     if isinstance(value, Unusable):
@@ -185,7 +185,10 @@ def text_of(value: object, key: str) -> str | None:
 
 
 def loose_text(value: object) -> str | None:
-    """A value that may be of any type and had better be text: a whole number will do, too."""
+    """Return a value that may be of any type and had better be text.
+
+    A whole number will do, too.
+    """
     if isinstance(value, str):
         return clean_text(value) or None
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_INTEGER:
@@ -194,12 +197,14 @@ def loose_text(value: object) -> str | None:
 
 
 def bounded_name(value: str) -> str:
-    """A name that the wire takes."""
+    """Return a name that the wire takes."""
     return bounded_text(value, MAX_NAME)
 
 
 def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
-    """The arguments of a call: an object, its text in (loose) JSON, or (from Python) its `repr`.
+    """Return the arguments of a call.
+
+    An object, its text in (loose) JSON, or (from Python) its `repr`.
 
     Where they are not always `named`, any other text is the tool's one argument, called `input`.
     """
@@ -221,7 +226,10 @@ def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
 
 
 def unwrapped(value: object, members: tuple[str, ...]) -> object:
-    """What the first of the members holds, of an object or its JSON; else the value itself."""
+    """Return what the first of the members holds, of an object or its JSON.
+
+    Else the value itself.
+    """
     held = value
     if isinstance(value, str) and value[:1] == "{" and _is_bounded(value):
         with suppress(ValueError):
@@ -254,7 +262,7 @@ def _object_in(text: str) -> dict[str, Any]:
 
 
 def result_of(value: object) -> JsonValue:
-    """A result, bounded: objects and lists in JSON as such, all other text as it is."""
+    """Return a result, bounded: objects and lists in JSON as such, all other text as it is."""
     if isinstance(value, bytes):
         value = _decoded(value)
     if isinstance(value, Unusable | bytes):
@@ -266,7 +274,10 @@ def result_of(value: object) -> JsonValue:
 
 
 def schema_of(value: object) -> dict[str, Any] | None:
-    """A JSON schema of an object; None for everything else, such as arguments in its place."""
+    """Return a JSON schema of an object.
+
+    None for everything else, such as arguments in its place.
+    """
     found = _read_object(value)
     if found is not None and found.get("type") == "object":
         return found if isinstance(found.get("properties"), dict) else None
@@ -274,7 +285,10 @@ def schema_of(value: object) -> dict[str, Any] | None:
 
 
 def arguments_for_schema(value: object) -> dict[str, Any] | None:
-    """The arguments that stand where a schema is due; None for schemas, and for types by name."""
+    """Return the arguments that stand where a schema is due.
+
+    None for schemas, and for types by name.
+    """
     found = _read_object(value)
     if found is None or found.get("type") in _TYPES or "properties" in found:
         return None
@@ -295,7 +309,7 @@ def _read_object(value: object) -> dict[str, Any] | None:
 
 
 def words_of(result: JsonValue) -> str | None:
-    """The words in a failed call's result: MCP's text contents, or the text that it is."""
+    """Return the words in a failed call's result: MCP's text contents, or the text that it is."""
     content = result.get("content") if isinstance(result, dict) else result
     if isinstance(content, str):
         return content or None

@@ -16,7 +16,7 @@ Three conventions are read, and some vendors' own:
   into it, or into `tool_call.function.arguments`: they are read where there is no `input.value`.
 
 One request is read as one thing: what a span does not say itself (its agent, its session, whether
-it is the inner half of a call that is told twice) is looked up in the spans around it. Exporters
+it is the inner half of a call that is shown twice) is looked up in the spans around it. Exporters
 send spans as they end, children first, so a parent may come in a later request, and then nothing is
 known of it here. Spans that are no call of a tool give nothing, and so do those of calls that were
 recorded already: by our own SDK (`aftercall.execution_id`), or by a span around them.
@@ -68,7 +68,7 @@ _PREFIXES = ("execute_tool ", "running tool: ")
 """How the names of spans begin that hold the tool's name: the convention, and Pydantic AI's."""
 _SIGNS = frozenset({keys.OPERATION, keys.MCP_METHOD, keys.TOOL_NAME})
 _MERGED = "(merged tools)"
-"""Google ADK tells parallel calls once more together, under this name."""
+"""Google ADK shows parallel calls once more together, under this name."""
 _SENDS = "MCP send "
 """How the MCP SDK for Python (2.x) names the spans of its client."""
 _MAX_CLIMB = 64
@@ -81,7 +81,7 @@ _DIGEST_CHARS = 32
 _AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
 _UNREADABLE = "unreadable"
 _UNNAMED_SERVICE = "unknown_service"
-"""What SDKs call a service that nobody named (opentelemetry.io/docs/specs/semconv/resource)."""
+"""What SDKs call a service that no one named (opentelemetry.io/docs/specs/semconv/resource)."""
 _UNSPECIFIC = "_OTHER"
 """The convention's word for an error without a class."""
 _OF_SPANS = UUID("5a0b6d0e-3c7c-5d52-9f2c-1c8a1c8e7d11")
@@ -92,7 +92,7 @@ _LAST_NS: Final = int(datetime(2199, 12, 31, tzinfo=UTC).timestamp()) * 10**9
 
 @dataclass(slots=True)
 class ToolCall:
-    """What a span says of the call. None where it says nothing."""
+    """What a span states of the call. None where it states nothing."""
 
     name: str | None = None
     call_id: str | None = None
@@ -152,7 +152,7 @@ class _Family:
     def session_of(self, span: Span) -> str:
         """Its own session, else the nearest ancestor's, else its MCP session, else its trace.
 
-        An MCP session's id is hashed, since anybody who knows it can speak in the session.
+        An MCP session's id is hashed, since anyone who knows it can speak in the session.
         """
         above = (each.session for each in self._above(span) if each.session)
         session = _session_in(span.attributes) or next(above, None)
@@ -162,7 +162,7 @@ class _Family:
         return _digest(mcp_session) if mcp_session else span.trace_id
 
     def has_outer(self, span: Span, call: ToolCall) -> bool:
-        """Whether an ancestor tells the same call, such as an agent framework above an MCP client.
+        """Whether an ancestor shows the same call, such as an agent framework above an MCP client.
 
         The same is one of the same tool, unless id or arguments differ, or an agent stands between.
         """
@@ -185,14 +185,16 @@ class _Family:
 
 
 def call_of(span: Span) -> ToolCall | None:
-    """The call that a span tells, by all conventions that see one; None of a span that tells none.
+    """Return the call that a span shows, by all conventions that see one.
+
+    None of a span that shows none.
 
     MCP comes first, since it knows the server and the protocol's codes, then GenAI, then
     OpenInference; what the first does not say is taken from the next.
 
     The MCP SDK's client notes errors of the protocol; a tool's own failure (`isError`) it does not
-    look at, and leaves its span as if all were well. Such a span cannot tell success from failure,
-    and so is no record of a call. The server's span, and FastMCP's around it, tell of both.
+    look at, and leaves its span as if all were well. Such a span cannot show success from failure,
+    and so is no record of a call. The server's span, and FastMCP's around it, show both.
     """
     is_blind = span.name.startswith(_SENDS) and span.status != ERROR_STATUS
     if keys.MARKS.isdisjoint(span.attributes) or is_blind:
@@ -292,7 +294,7 @@ def _first_text(attributes: Attributes, *names: str) -> str | None:
 
 
 def read_json(value: object) -> Iterator[Placed]:
-    """What one `ExportTraceServiceRequest` (or `TracesData`) says, of parsed JSON.
+    """Yield what one `ExportTraceServiceRequest` (or `TracesData`) states, of parsed JSON.
 
     What is wrong with the whole is raised at once.
     """
@@ -365,12 +367,12 @@ def _maker_of(span: Span) -> str:
 
 
 def execution_id_of(trace_id: str, span_id: str) -> str:
-    """The id of the execution that a span becomes; ids in lower-case hexadecimal."""
+    """Return the id of the execution that a span becomes; ids in lower-case hexadecimal."""
     return str(uuid5(_OF_SPANS, trace_id + span_id))
 
 
 def is_same_span(one: Execution, other: Execution) -> bool:
-    """Whether two executions of one id were told by one span, and not by two that share its ids.
+    """Whether two executions of one id were shown by one span, and not by two that share its ids.
 
     Agent and session may be those of a span around it, which is not in every request that has it.
     """
@@ -422,7 +424,7 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
         return Execution.model_validate(values)
     except ValidationError:
         pass
-    # Values that no store holds, such as NaN: told as every recorder tells them.
+    # Values that no store holds, such as NaN: shown as every recorder shows them.
     for name in ("parameters", "input_schema"):
         values[name] = make_json_value(values[name])
     try:
@@ -433,7 +435,7 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
 
 
 def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError | None:
-    """The error of a call that failed.
+    """Return the error of a call that failed.
 
     It failed when its status is ERROR, when an attribute says that the tool answered with an error
     (the span itself may have ended well), or when there is an `error.type` and the status is not

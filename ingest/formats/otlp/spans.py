@@ -1,9 +1,9 @@
-"""Spans out of both encodings of OTLP: plain values, and only those that somebody reads.
+"""Spans out of both encodings of OTLP: plain values, and only those that someone reads.
 
 In JSON ids are hexadecimal, 64-bit numbers texts (or numbers), names in camelCase.
 Fields that are not known are ignored, as the protocol demands; null is as good as nothing.
 
-Of protobuf's messages what may be large or many stays bytes until somebody reads it (`wire`), which
+Of protobuf's messages what may be large or many stays bytes until someone reads it (`wire`), which
 gives the members that JSON has: the official ones build every message of a request at once, 700 MiB
 of 8 MiB of empty spans, a lawful body.
 """
@@ -30,7 +30,7 @@ SERVER_KIND: Final = 2
 
 
 class OtlpError(ValueError):
-    """The whole is no OTLP trace request. The message says what to send instead."""
+    """The whole is no OTLP trace request. The message states what to send instead."""
 
 
 class TooManySpansError(OtlpError):
@@ -104,7 +104,7 @@ _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-
 
 
 def json_spans(value: object) -> Iterator[Span | NoSpan]:
-    """The spans of an `ExportTraceServiceRequest`, or a `TracesData`, as parsed JSON."""
+    """Yield the spans of an `ExportTraceServiceRequest`, or a `TracesData`, as parsed JSON."""
     if not isinstance(value, dict):
         raise OtlpError(
             "no OTLP traces in JSON: expected an object with `resourceSpans`, "
@@ -199,7 +199,10 @@ def _attributes(listed: object, wanted: Set[str]) -> Attributes:
 
 
 def _value(value: object, depth: int) -> object:
-    """An `AnyValue`. What is in a field of another type is taken as it is: a number is a number."""
+    """Return an `AnyValue`. What is in a field of another type is taken as it is.
+
+    A number is a number.
+    """
     if value is None or isinstance(value, _Encoded):
         return value and value.read()
     if not isinstance(value, dict):
@@ -227,7 +230,7 @@ _ALTERNATIVES: Final = frozenset({
 
 
 def _listed(value: object, depth: int, *, pairs: bool) -> object:
-    """A list, or with `pairs` an object."""
+    """Return a list, or with `pairs` an object."""
     listed = value.get("values") if isinstance(value, dict) else value
     if not isinstance(value, dict) or not isinstance(listed, list | None):
         return Unusable("holds no list of values")
@@ -253,7 +256,7 @@ def _enum(value: object) -> int:
 
 
 def _nanoseconds(value: object) -> int | None:
-    """None for what is no number of nanoseconds; 0 for nothing, as in protobuf."""
+    """Return none for what is no number of nanoseconds; 0 for nothing, as in protobuf."""
     if value is None:
         return 0
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
@@ -277,7 +280,7 @@ _MAX_EVENTS = 64
 
 
 def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
-    """The spans of an `ExportTraceServiceRequest`, or a `TracesData`, one at a time."""
+    """Yield the spans of an `ExportTraceServiceRequest`, or a `TracesData`, one at a time."""
     number, budget = 0, _Budget(MAX_VALUES)
     try:
         for resource_at, group in enumerate(wire.Traces.FromString(body).groups):
@@ -338,13 +341,13 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class _Encoded:
-    """A value that is not decoded before somebody wants it."""
+    """A value that is not decoded before someone wants it."""
 
     data: bytes
     budget: _Budget
 
     def read(self) -> object:
-        """The value, within the bounds; a plain one is always."""
+        """Return the value, within the bounds; a plain one is always."""
         left = _Budget(self.budget.left)
         value = _any_value(self.data, MAX_DEPTH, left)
         self.budget.left = max(0, left.left)
@@ -352,7 +355,7 @@ class _Encoded:
 
 
 def _any_value(data: bytes, depth: int, left: _Budget) -> object:
-    """An `AnyValue`; the last of its alternatives counts, as in every oneof."""
+    """Return an `AnyValue`; the last of its alternatives counts, as in every oneof."""
     value = wire.Value.FromString(data)
     if (kind := value.WhichOneof("value")) is None:
         return None
@@ -377,5 +380,5 @@ def _any_value(data: bytes, depth: int, left: _Budget) -> object:
 
 
 def _decoded(text: bytes) -> str:
-    """A string; what is not UTF-8 in it becomes U+FFFD, so that one byte loses no span."""
+    """Return a string; what is not UTF-8 in it becomes U+FFFD, so that one byte loses no span."""
     return text.decode("utf-8", "replace")

@@ -67,7 +67,7 @@ Traces, Group, Resource, Scope, Span, Event, Status, Pair, Value, Values, Instru
 
 
 def success_json(rejected: int, message: str) -> bytes:
-    """An `ExportTraceServiceResponse`; a message without rejected spans is a warning."""
+    """Return an `ExportTraceServiceResponse`; a message without rejected spans is a warning."""
     if not rejected and not message:
         return b"{}"
     partial = {"rejectedSpans": str(rejected)} if rejected else {}  # an int64 is text in JSON
@@ -81,7 +81,7 @@ def success_protobuf(rejected: int, message: str) -> bytes:
 
 
 def status_protobuf(code: int, message: str) -> bytes:
-    """A `google.rpc.Status`."""
+    """Return a `google.rpc.Status`."""
     return _encoded("RpcStatus", code=code, message=message.encode("utf-8", "replace"))
 
 

@@ -1,4 +1,4 @@
-"""Signals: what account, error, schema and evidence show of a repair, as named numbers.
+"""Signals: what account, error, schema and evidence show a repair, as named numbers.
 
 Every signal is about what the repair changes, or about what error and schema say of the call. What
 a repair leaves alone is the caller's, and no signal reads it: one more right parameter, a secret, a

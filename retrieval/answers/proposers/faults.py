@@ -251,7 +251,7 @@ def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refuse
 
     So did its server, unrun.
 
-    4-rules.md, Retrying. It does not count where the error shows of anything else.
+    4-rules.md, Retrying. It does not count where the error shows anything else.
     """
     if reading.rejected_before_run or reading.category in _TELLS_OF_MORE:
         return reading

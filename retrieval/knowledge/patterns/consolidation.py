@@ -48,7 +48,7 @@ def _document_name(name: str) -> str:
 class ConsolidatedPattern(BaseModel):
     """Like failures of a tool. The leader is the wording that it began with, and never changes.
 
-    Its JSON has the names of seed 004's document, which is what a store shows of it.
+    Its JSON has the names of seed 004's document, which is what a store shows it.
     """
 
     model_config = ConfigDict(

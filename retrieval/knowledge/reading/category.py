@@ -44,7 +44,7 @@ class CategoryReading:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Phrases and, for words with others between them, a pattern that show of a category."""
+    """Phrases and, for words with others between them, a pattern that show a category."""
 
     reading: CategoryReading
     phrases: Sequence[str]

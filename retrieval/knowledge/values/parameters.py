@@ -336,7 +336,7 @@ def _one_of(stated: list[JsonValue]) -> JsonValue:
 
 
 def says_something(schema: JsonObject) -> bool:
-    """Return whether a schema shows of parameters.
+    """Return whether a schema shows parameters.
 
     An open one without any does not mean that none is.
     """
