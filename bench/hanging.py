@@ -2,7 +2,8 @@
 
     python -m bench.hanging
 
-The bad one hangs at its start, prints garbage without end, or lists 20,000 tools. Asked are 3 s for
+The bad one hangs at its start, prints garbage or log messages without end, is late, or lists 20,000
+tools, in 6 or in 60 MB. Asked are 3 s for
 the list of the others, and 50 ms for the 95th percentile of their calls. No service is there: calls
 pass through. 40 calls, 20 ms apart, begin as soon as the list is there.
 """
@@ -23,11 +24,11 @@ from aftercall.gateway.server import build_gateway
 
 NOWHERE = "http://127.0.0.1:9"
 SERVER = """
-import json, sys
-count = int(sys.argv[1])
+import json, sys, time
+count, size, late_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 schema = {"type": "object", "properties": {"city": {"type": "string"}}}
 names = ["weather", *(f"tool_{number}" for number in range(count - 1))]
-tools = [{"name": each, "description": "x" * 200, "inputSchema": schema} for each in names]
+tools = [{"name": each, "description": "x" * size, "inputSchema": schema} for each in names]
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" not in asked: continue
@@ -36,21 +37,32 @@ for line in sys.stdin:
     if method == "initialize":
         info = {"capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
         answer = {"result": info | {"protocolVersion": given["protocolVersion"]}}
-    elif method == "tools/list": answer = {"result": {"tools": tools}}
+    elif method == "tools/list":
+        time.sleep(late_s)
+        answer = {"result": {"tools": tools}}
     elif method == "tools/call": answer = {"result": {"content": [{"type": "text", "text": "sun"}]}}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"]} | answer), flush=True)
+"""
+FLOOD = """
+import json, time
+params = {"level": "info", "data": "x" * 200}
+message = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+while True: print(json.dumps(message), flush=True); time.sleep(0.001)
 """
 BAD = {
     "none": None,
     "hangs": ["-c", "import time; time.sleep(3600)"],
     "prints garbage": ["-c", "import time\nwhile True: print('?', flush=True); time.sleep(0.001)"],
-    "lists 20,000 tools": ["-c", SERVER, "20000"],
+    "prints log messages": ["-c", FLOOD],
+    "is 2 s late": ["-c", SERVER, "1", "200", "2"],
+    "lists 20,000 tools, 6 MB": ["-c", SERVER, "20000", "200", "0"],
+    "lists 20,000 tools, 60 MB": ["-c", SERVER, "20000", "2900", "0"],
 }
 
 
 async def measure(bad: list[str] | None) -> tuple[float, int, list[float]]:
     """Seconds until the list, tools in it, and milliseconds of calls of the good servers."""
-    good = {"command": sys.executable, "args": ["-c", SERVER, "1"]}
+    good = {"command": sys.executable, "args": ["-c", SERVER, "1", "200", "0"]}
     servers = {f"good{number}": good for number in range(7)}
     if bad is not None:
         servers["bad"] = {"command": sys.executable, "args": bad}

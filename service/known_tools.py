@@ -3,17 +3,18 @@
 import asyncio
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from pydantic import Field
 
-from aftercall.models import WireModel
+from aftercall.models import LearnedContract, LearnedSentence, WireModel
 from aftercall.models.base import Name
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.answers.known_tools.facts import ToolFacts, facts_of, use_of
 from retrieval.answers.known_tools.pages import markdown_page, prompt_block
-from retrieval.knowledge.rows.registry import Registry, UnknownNamespaceError
+from retrieval.knowledge.rows.registry import Registry, UnknownNameError, UnknownNamespaceError
 from retrieval.knowledge.tool.record import ToolRecord
 from service.context import Context
 from service.tools import tools_called
@@ -74,6 +75,38 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
 
     # In a thread, for it is many small steps of work that must not hold up the other callers.
     return await asyncio.to_thread(render)
+
+
+async def learned_contracts(
+    context: Context, workspace: str, names: Sequence[str]
+) -> list[LearnedContract]:
+    """Return what calls of tools keep getting wrong; `names` as those of `KnownToolsQuery`.
+
+    Tools that are unknown, and those of which nothing is known to go wrong, are left out.
+    """
+    registry = await context.memory.registry(workspace)
+    wanted: dict[ToolKey, StoredTool | None] = {}
+    for name in names:
+        with suppress(UnknownNameError):  # a tool that was never called
+            query = KnownToolsQuery(tool=[name])
+            wanted |= await _named(context, workspace, registry, query)
+    return [
+        LearnedContract(
+            tool_name=each.key.tool_name,
+            server_name=each.key.server_name,
+            sentences=[
+                LearnedSentence(
+                    text=lesson.text,
+                    failures=lesson.failures,
+                    confidence=lesson.confidence,
+                    alone=lesson.alone,
+                )
+                for lesson in each.lessons
+            ],
+        )
+        for each in await _facts(context, workspace, registry, wanted)
+        if each.lessons
+    ]
 
 
 async def _named(

@@ -96,6 +96,9 @@ class McpExchange:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, with JSON."""
+        # Blanks around a value are not part of it (RFC 9110, 5.5); the MCP SDK compares them.
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        scope = {**scope, "headers": headers}
 
         async def send_with_session(message: Message) -> None:
             if message["type"] == "http.response.start" and _SESSION in scope:

@@ -1,10 +1,7 @@
 """Five real servers, from npm and PyPI, behind the gateway's own process, with the true service."""
 
-import fcntl
 import json
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -15,10 +12,10 @@ import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
-from tests.conftest import NO_NPM
 from tests.gateway.conftest import TIME_SERVER
 from tests.gateway.results import texts
 from tests.gateway.waiting import until
+from tests.npm_packages import installed_packages
 from tests.service.running_service import ServeProcess, serving
 
 pytestmark = pytest.mark.real
@@ -69,17 +66,7 @@ MISTAKES: tuple[tuple[str, Json, str], ...] = (
 @pytest.fixture(scope="module")
 def programs() -> Path:
     """Where the servers from npm are; NPM in the environment, as CI has it, must be there."""
-    npm = shutil.which(os.environ.get("NPM") or "npm")
-    lock, done = LOCKED / "package-lock.json", LOCKED / "node_modules" / ".lock-of-tests"
-    with (LOCKED / "package.json").open() as one_at_a_time:
-        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
-        if npm is not None and not (done.exists() and done.read_bytes() == lock.read_bytes()):
-            words = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-            if subprocess.run(words, cwd=LOCKED, stdout=sys.stderr, check=False).returncode == 0:
-                done.write_bytes(lock.read_bytes())
-    if not done.exists() or npm is None:
-        (pytest.fail if "NPM" in os.environ else pytest.skip)(NO_NPM)
-    return LOCKED / "node_modules" / ".bin"
+    return installed_packages(LOCKED) / ".bin"
 
 
 @pytest.fixture(scope="module")

@@ -111,6 +111,18 @@ async def test_known_tools_are_text(call: Any, service: Loopback) -> None:
         await call("known_tools")
 
 
+async def test_learned_contracts_are_asked_for_a_hundred_at_a_time(
+    call: Any, service: Loopback
+) -> None:
+    """Each tool is a parameter of its own; what is learned of all comes back as one list."""
+    sentence = {"text": "Leave out `a`.", "failures": 3, "confidence": 0.9, "alone": False}
+    for _ in range(2):
+        service.answers({"contracts": [{"toolName": "t", "sentences": [sentence]}]})
+    found = await call("learned_contracts", [f"s/t{number}" for number in range(101)])
+    assert [each.sentences[0].text for each in found] == ["Leave out `a`."] * 2
+    assert service.last[0] == "GET /known-tools/contracts?tool=s%2Ft100"
+
+
 @pytest.mark.parametrize(
     ("name", "args", "key"),
     [("mark_failure", ("t", "say hi", "broke"), "markId"), ("correct", ("films",), "correctionId")],

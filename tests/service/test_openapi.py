@@ -37,6 +37,7 @@ METHODS = {
     "/recommendations/{recommendationId}": "put",
     "/corrections": "post get",
     "/known-tools": "get",
+    "/known-tools/contracts": "get",
     "/patterns": "get",
     "/stats/totals": "get",
     "/stats/usage": "get",

@@ -5,7 +5,7 @@ the failures a week that it is about, times how likely its reader avoids them.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import log
@@ -31,7 +31,7 @@ from retrieval.knowledge.confidence import lower_bound
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.patterns.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.knowledge.reading.signature import signature_of
-from retrieval.knowledge.rewrites.edits import Clamp
+from retrieval.knowledge.rewrites.edits import Add, Clamp, Edit, Put
 from retrieval.knowledge.rewrites.sentences import lesson_of
 from retrieval.knowledge.rows.health import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.rows.principals import SURE
@@ -106,6 +106,29 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class _Correction:
+    said: str
+    """With the share of sessions that mended it so, where several ways did."""
+    edits: Sequence[Edit]
+    confidence: float
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What callers keep getting wrong, in one plain sentence.
+
+    `failures` are those of the mistake; `confidence`, 0 to 1, is the lower bound of the share of
+    repairs that it makes right. With `alone` one key alone says so.
+    """
+
+    text: str
+    failures: int
+    confidence: float
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFacts:
     """What is shown of one tool; `priority` is that of the long signature instead of the short."""
 
@@ -117,6 +140,7 @@ class ToolFacts:
     priority: float
     priority_of_link: float
     statements: tuple[Statement, ...]
+    lessons: tuple[Lesson, ...] = ()
 
 
 def use_of(health: KnownHealth | None, now: datetime) -> float:
@@ -152,6 +176,7 @@ def facts_of(
         priority=facts.of_all(_SIGNATURE, 1),
         priority_of_link=facts.of_all(0, 0.2),
         statements=tuple(facts.statements()),
+        lessons=tuple(facts.lessons()),
     )
 
 
@@ -302,7 +327,20 @@ class _Facts:
         said = said or next((each.message for each in referrals if each.message), None)
         return self.plain(without_masks(signature_of(said)), _MAX_EVIDENCE) if said else None
 
+    def lessons(self) -> Iterator[Lesson]:
+        """Return what repairs teach of the most frequent mistakes, each sentence once."""
+        said: set[str] = set()
+        for known, _ in self._mistakes():
+            lesson = self._lesson(known)
+            if lesson is not None and lesson.text not in said:
+                said.add(lesson.text)
+                yield lesson
+
     def _pitfalls(self) -> Iterator[tuple[Statement, str | None]]:
+        yield from (self._pitfall(known, rate) for known, rate in self._mistakes())
+
+    def _mistakes(self) -> Iterator[tuple[SignatureKnowledge, float]]:
+        """Return the most frequent kinds of failure, with how many there are a week."""
         knowledge, ranked = self.record.knowledge, []
         for each in knowledge.signatures.values() if knowledge else ():
             rate, last = 0.0, each.last_seen
@@ -312,12 +350,10 @@ class _Facts:
             if each.category not in _ELSEWHERE and each.count:
                 ranked.append((-rate, -each.count, each.signature, each))
         for rate, _, _, each in sorted(ranked, key=lambda one: one[:3])[:MAX_PITFALLS]:
-            yield self._pitfall(each, -rate)
+            yield each, -rate
 
-    def _pitfall(self, known: SignatureKnowledge, rate: float) -> tuple[Statement, str | None]:
-        error = in_quotes(self.plain(without_masks(known.signature), _MAX_SIGNATURE))
-        prompt = f"pitfall, {times(known.count)}: {error}"
-        page = f"Mistake ({times(known.count)}): {error}."
+    def _correction(self, known: SignatureKnowledge) -> _Correction | None:
+        """Return what mends a kind of failure; None where nothing is likely to."""
         rules = [
             (share is None, -confidence, lesson_of(rule.edits, share), rule)
             for rule, share in known.told_rules()
@@ -325,16 +361,32 @@ class _Facts:
             if (confidence := lower_bound(rule_trials(rule))) >= _LIKELY
         ]
         if not rules:
-            return Statement(_BARE_ERROR * rate, prompt, page, PITFALLS), None
+            return None
         _, unsure, said, rule = min(rules, key=lambda one: one[:3])
         edits = [concrete(self.record, e) if isinstance(e, Clamp) else e for e in rule.edits]
         said = said if edits == rule.edits else lesson_of(edits)
-        lesson = in_quotes(self.plain(said, _MAX_LESSON))
         alone = one_key_of(rule.menders()) is not None
-        sure = "(one key alone says so)" if alone else f"(sure {-unsure:.2f})"
-        unsure = max(unsure, -SURE) if alone else unsure
+        return _Correction(said, edits, -unsure, alone)
+
+    def _lesson(self, known: SignatureKnowledge) -> Lesson | None:
+        found = self._correction(known)
+        # A constant that mended some calls is an example of a value, and no rule for all calls.
+        if found is None or any(isinstance(edit, Add | Put) for edit in found.edits):
+            return None
+        text = self.plain(lesson_of(found.edits), _MAX_LESSON)
+        return Lesson(text, known.count, found.confidence, found.alone)
+
+    def _pitfall(self, known: SignatureKnowledge, rate: float) -> tuple[Statement, str | None]:
+        error = in_quotes(self.plain(without_masks(known.signature), _MAX_SIGNATURE))
+        prompt = f"pitfall, {times(known.count)}: {error}"
+        page = f"Mistake ({times(known.count)}): {error}."
+        if (found := self._correction(known)) is None:
+            return Statement(_BARE_ERROR * rate, prompt, page, PITFALLS), None
+        lesson = in_quotes(self.plain(found.said, _MAX_LESSON))
+        sure = "(one key alone says so)" if found.alone else f"(sure {found.confidence:.2f})"
+        confidence = min(found.confidence, SURE) if found.alone else found.confidence
         page += f" Correction: {lesson} {sure}."
-        priority = (_BARE_ERROR - (_LESSON - _BARE_ERROR) * unsure) * rate
+        priority = (_BARE_ERROR + (_LESSON - _BARE_ERROR) * confidence) * rate
         return Statement(priority, f"{prompt}; {lesson} {sure}", page, PITFALLS), lesson
 
     def _limits(self) -> Iterator[Statement]:

@@ -28,6 +28,9 @@ CallKey = tuple[str, str | None, str]
 """Session (or agent, where there is none), server and tool."""
 Noting = Literal["always", "lossy", "never"]
 """When a repaired call says so in its content: also where nothing was lost or guessed, or not."""
+Asking = Literal["lossy", "always", "never"]
+"""When a user is asked before a changed call of a tool that writes is made: where the change does
+not keep every value as it was, always, or never (then such a call is changed without asking)."""
 TIMEOUT_S = 0.25
 """A service that is slow holds no call up for longer."""
 LOOKED_AT = 3
@@ -41,11 +44,15 @@ _logger = logging.getLogger(__name__)
 class ToolHandling:
     """How the calls of a tool are handled.
 
-    Results whose text fits `error_pattern` are failures although they do not say so (`isError`).
+    `learned` says whether its description is given what calls keep getting wrong; None leaves that
+    to whether it only reads. Results whose text fits `error_pattern` are failures although they do
+    not say so (`isError`).
     """
 
     mode: Mode = "repair"
     note: Noting = "always"
+    ask: Asking = "lossy"
+    learned: bool | None = None
     error_pattern: re.Pattern[str] | None = None
 
 

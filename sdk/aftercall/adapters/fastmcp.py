@@ -10,9 +10,9 @@ cross process borders: they are the structured content, and the text is for peop
 """
 
 import hashlib
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, Unpack
 from uuid import uuid4
 
@@ -21,18 +21,24 @@ from aftercall.explain import needing
 with needing("gateway", "aftercall.adapters.fastmcp"):
     import mcp_types
     from fastmcp import FastMCP
-    from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
     from fastmcp.server.context import Context
     from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-    from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
+    from fastmcp.tools.base import Tool, ToolResult
     from fastmcp.tools.function_tool import FunctionTool
     from mcp.server.context import CallNext as CallAnything
     from mcp.server.context import ServerRequestContext
-    from mcp_types import TextContent
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aftercall import outcomes
-from aftercall.adapters import before_call
+from aftercall.adapters import asked_user, before_call
+from aftercall.adapters.fastmcp_results import (
+    ToolResultReader,
+    advise_failure,
+    claims_of_tool,
+    note_success,
+    reader_of,
+    rebuild_result,
+)
 from aftercall.adapters.mcp_sessions import HttpSessions, meta_of_headers
 from aftercall.adapters.reflector import (
     META_KEY,
@@ -40,30 +46,22 @@ from aftercall.adapters.reflector import (
     ReflectionOptions,
     Reflector,
     code_of,
-    dumped,
     failure_text,
     has_run,
-    repair_facts,
 )
 from aftercall.arguments import UnreadableArgumentsError, arguments_of
 from aftercall.change_classes import reads_only
 from aftercall.client import AsyncClient
-from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
-from aftercall.error_texts import ErrorTexts, ToolKey, name_or_none
-from aftercall.json_values import JsonObject, bounded_text, json_or_none
-from aftercall.mcp_calls import Caller, McpResultReader
-from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
-from aftercall.reflection import ReflectedResult, ResultReader
-from aftercall.reflection.results import read_exception
+from aftercall.contracts import Deliverable
+from aftercall.error_texts import ErrorTexts, name_or_none
+from aftercall.json_values import JsonObject
+from aftercall.mcp_calls import Caller
+from aftercall.models.calls import Call, CheckResponse, ExecutionError, ShadowFacts, ToolAnnotations
+from aftercall.reflection import ReflectedResult
 
-_BODY_ERROR = "_ToolBodyError"
-"""FastMCP's own, around a validation error of a tool that has run."""
 DeliverableOf = Callable[[str | None, str], Deliverable | None]
 """Server and tool -> what the tool's results must be."""
 
-# What FastMCP itself turns into an `isError` result. Anything else is a matter of the protocol or
-# of authorisation, has its own form on the wire, and keeps it.
-_TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
 _USUAL = before_call.ToolHandling()
 _TEXT_KEY = "aftercall/argumentsText"
 """Under which a text comes to the middleware, see `take_texts`."""
@@ -141,6 +139,7 @@ class ReflectionMiddleware(Middleware):
         self._checker = check
         self._start = start or _NoStart()
         self._before = before_call.BeforeCall()
+        self._asked = asked_user.AskedUser()
         self._error_texts = ErrorTexts()
         self._purpose = purpose
         self._process_session = str(uuid4())
@@ -165,69 +164,115 @@ class ReflectionMiddleware(Middleware):
         if not given.note or handling.note == "never":
             return result
         facts = {**((result.meta or {}).get(META_KEY) or {}), "note": given.note}
-        return _rebuilt(result, facts, [f"Aftercall: {given.note}. Send an object."])
+        return rebuild_result(result, facts, [f"Aftercall: {given.note}. Send an object."])
 
     async def _called(
         self,
         context: MiddlewareContext[mcp_types.CallToolRequestParams],
         call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        request = context.message
-        arguments: JsonObject = request.arguments or {}
-        server_name, tool_name = self._locate(request.name)
+        server_name, tool_name = self._locate(context.message.name)
         handling = self._handling_of(server_name, tool_name)
         caller = self._caller_of(context.fastmcp_context)
-        if handling.mode == "off" or not caller.is_recorded or self._passes(request.name):
+        name = context.message.name
+        if handling.mode == "off" or not caller.is_recorded or self._passes(name):
             return await call_next(context)
-        wanted = self._deliverable_of(server_name, tool_name)
-        raised: Exception | None = None
-
-        async def call(parameters: JsonObject) -> ToolResult:
-            nonlocal raised
-            raised = None
-            try:
-                if parameters is arguments:
-                    return await call_next(context)
-                return await call_next(
-                    context.copy(message=request.model_copy(update={"arguments": parameters}))
-                )
-            except Exception as error:
-                raised = error
-                raise
-
-        async def known() -> KnownTool:
-            await self._start.settled()
-            if (tool := await _tool_of(context.fastmcp_context, request.name)) is None:
-                return KnownTool()
-            error, code = raised, code_of(tool.fn) if isinstance(tool, FunctionTool) else None
-            return KnownTool(
-                schema=lambda: tool.parameters,
-                annotations=_claims_of(tool),
-                has_run=lambda: error is not None and has_run(code, error),
-            )
-
-        key = caller.session_id or caller.agent, server_name, tool_name
         # An own server's tool is not looked up for each call.
         is_looked_up = self._checker is not None
-        listed = await _tool_of(context.fastmcp_context, request.name) if is_looked_up else None
-        checked = await self._checked(
-            key, caller, arguments, listed, acts=handling.mode == "repair"
-        )
+        listed = await _tool_of(context.fastmcp_context, name) if is_looked_up else None
+        key = caller.session_id or caller.agent, server_name, tool_name
+        call = _OneCall(context, call_next, handling, caller, key, listed)
+        if handling.mode == "shadow":
+            return await self._watched(call)
+        answered = self._asked.read_answer(call.front, key[0]) if call.acts else None
+        if answered is not None:
+            return await self._made_answered(call, answered)
+        checked = await self._checked(call)
+        if (question := self._approval(call, checked)) is not None:
+            # What was approved is what runs: without an answer it is the call as it came.
+            checked = before_call.Checked(call.arguments)
+            if self._asked.may_ask(call.front, key[0], question):
+                return await self._asked_about(call, question, None)
         if checked.refusal:
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
             )
+        return await self._made(call, checked)
+
+    async def _watched(self, call: "_OneCall") -> ToolResult:
+        checked = await self._checked(call)
+        shadow = self._before.watched(call.key, call.arguments, checked)
+        reflected = await self._reflected(call, checked, shadow)
+        if reflected.unmade is not None:
+            self._before.would_send(call.key, reflected.unmade)
+        return reflected.value()
+
+    async def _made(self, call: "_OneCall", checked: before_call.Checked) -> ToolResult:
+        """Make a call; one that fails may be a question of where a value goes."""
+        reflected = await self._reflected(call, checked)
+        if reflected.succeeded:
+            return note_success(reflected, checked, call.handling.note)
+        failed = partial(advise_failure, reflected, checked)
+        if not call.acts or call.tool is None:
+            return failed()
+        offered, schema = reflected.suggestions, call.tool.parameters
+        question = asked_user.ask_place(call.name, offered, checked.parameters, schema)
+        if question is None and self._is_approved(call):
+            least = self._reflector.policy.min_confidence
+            question = asked_user.ask_repair(call.name, offered, checked.parameters, least)
+        if question is None or not self._asked.may_ask(call.front, call.key[0], question):
+            return failed()
+        return await self._asked_about(call, question, failed())
+
+    async def _asked_about(
+        self, call: "_OneCall", question: asked_user.UserQuestion, otherwise: ToolResult | None
+    ) -> ToolResult:
+        if call.front is None:
+            raise LookupError("there is no client to ask")  # `may_ask` has seen one
+        asked = await self._asked.ask(call.front, call.key[0], question, otherwise)
+        if not isinstance(asked, asked_user.Answered):
+            return asked
+        return await self._made_answered(call, asked)
+
+    async def _made_answered(self, call: "_OneCall", answered: asked_user.Answered) -> ToolResult:
+        """Make the call that the user chose; without a choice, the one that came, if any."""
+        if answered.choice is None:
+            if answered.otherwise is not None:
+                return answered.otherwise
+            return await self._made(call, before_call.Checked(call.arguments))
+        chosen = answered.question.calls[answered.choice]
+        checked = before_call.Checked(chosen)
+        reflected = await self._reflected(call, checked)
+        if not reflected.succeeded:
+            return advise_failure(reflected, checked)
+        note = asked_user.note_of_answer(answered.question, answered.choice)
+        texts = [] if call.handling.note == "never" else [note]
+        facts: JsonObject = {"repaired": True, "asked": answered.choice, "sent": chosen}
+        return rebuild_result(reflected.value(), facts, texts)
+
+    async def _reflected(
+        self, call: "_OneCall", checked: before_call.Checked, shadow: ShadowFacts | None = None
+    ) -> ReflectedResult[ToolResult]:
+        server_name, tool_name = call.key[1:]
+        wanted = self._deliverable_of(server_name, tool_name)
+        pattern = call.handling.error_pattern
         own = ToolResultReader(
-            self._error_texts, key[1:], listed, checked.parameters, handling.error_pattern
+            self._error_texts, call.key[1:], call.tool, checked.parameters, pattern
         )
-        is_shadow = handling.mode == "shadow"
-        shadow = self._before.watched(key, arguments, checked) if is_shadow else None
+        caller, is_approved = call.caller, self._is_approved(call)
+
+        async def known() -> KnownTool:
+            await self._start.settled()
+            return await call.known()
+
         reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
-            call,
+            call.send,
             known,
             tool_name=tool_name,
             parameters=checked.parameters,
-            is_retried=handling.mode != "advise",
+            is_retried=call.handling.mode != "advise"
+            and not (is_approved and call.handling.ask == "always"),
+            keeps_values=is_approved,
             patience_s=self._start.patience_s,
             shadow=shadow,
             repaired_before=bool(checked.changes),
@@ -235,17 +280,31 @@ class ReflectionMiddleware(Middleware):
             server_name=server_name,
             session_id=caller.session_id,
             context=caller.context,
-            reader=_reader(own, wanted),
+            reader=reader_of(own, wanted),
         )
-        self._before.ended(key, succeeded=reflected.succeeded)
-        if shadow is not None:
-            if reflected.unmade is not None:
-                self._before.would_send(key, reflected.unmade)
-            return reflected.value()
-        is_well = reflected.succeeded
-        return (
-            _noted(reflected, checked, handling.note) if is_well else _advised(reflected, checked)
-        )
+        self._before.ended(call.key, succeeded=reflected.succeeded)
+        return reflected
+
+    def _approval(
+        self, call: "_OneCall", checked: before_call.Checked
+    ) -> asked_user.UserQuestion | None:
+        """Return what the user has to say before a changed call is made; None for nothing.
+
+        Of a call that a user approves only what keeps every value is changed alone.
+        """
+        said = checked.said
+        if not checked.changes or said is None or not self._is_approved(call):
+            return None
+        if call.handling.ask == "lossy" and said.change_class == "lossless":
+            return None
+        return asked_user.ask_approval(call.name, checked.changes, checked.parameters)
+
+    def _is_approved(self, call: "_OneCall") -> bool:
+        """Return whether a user may have approved a call, as clients ask for tools that write."""
+        if call.handling.ask == "never" or call.tool is None:
+            return False
+        claims = claims_of_tool(call.tool) if self._reflector.policy.trust_annotations else None
+        return not reads_only(call.key[2], claims, call.arguments)
 
     def _caller_of(self, context: Context | None) -> Caller:
         """The caller of the request that `context` belongs to."""
@@ -299,33 +358,82 @@ class ReflectionMiddleware(Middleware):
         advice = "" if mode == "shadow" else reflected.advice
         return ToolResult(content=failure_text(error, advice), is_error=True)
 
-    async def _checked(
-        self,
-        key: before_call.CallKey,
-        caller: Caller,
-        arguments: JsonObject,
-        tool: Tool | None,
-        *,
-        acts: bool,
-    ) -> before_call.Checked:
+    async def _checked(self, call: "_OneCall") -> before_call.Checked:
         """What to send; the call as it is for an agent that wants no reflection."""
-        policy, checker = self._reflector.policy, self._checker
+        policy, checker, caller = self._reflector.policy, self._checker, call.caller
         if checker is None or policy.leaves_alone(caller.agent):
-            return before_call.Checked(arguments)
-        schema = tool.parameters if tool is not None else None
+            return before_call.Checked(call.arguments)
+        schema = call.tool.parameters if call.tool is not None else None
 
         async def ask() -> CheckResponse:
             await self._start.settled()
-            call = Call(
-                agent=caller.agent, server_name=key[1], tool_name=key[2], parameters=arguments,
-                session_id=caller.session_id, context=caller.context, input_schema=schema,
+            asked = Call(
+                agent=caller.agent, server_name=call.key[1], tool_name=call.key[2],
+                parameters=call.arguments, session_id=caller.session_id, context=caller.context,
+                input_schema=schema,
             )  # fmt: skip
-            claims = _claims_of(tool) if policy.trust_annotations else ToolAnnotations()
-            return await checker.check(call, annotations=claims)
+            claims = claims_of_tool(call.tool) if policy.trust_annotations else ToolAnnotations()
+            return await checker.check(asked, annotations=claims)
 
-        patience_s = self._start.patience_s
         return await self._before.check(
-            key, arguments, schema, ask, acts=acts, patience_s=patience_s
+            call.key, call.arguments, schema, ask, acts=call.acts, patience_s=self._start.patience_s
+        )
+
+
+@dataclass(eq=False)
+class _OneCall:
+    """A call as it came, with what is known of it."""
+
+    context: MiddlewareContext[mcp_types.CallToolRequestParams]
+    call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult]
+    handling: before_call.ToolHandling
+    caller: Caller
+    key: before_call.CallKey
+    tool: Tool | None
+    raised: Exception | None = None
+
+    @property
+    def name(self) -> str:
+        """The tool's name, as clients see it."""
+        return self.context.message.name
+
+    @property
+    def arguments(self) -> JsonObject:
+        """The parameters that came."""
+        return self.context.message.arguments or {}
+
+    @property
+    def front(self) -> Context | None:
+        """The client's request."""
+        return self.context.fastmcp_context
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything may be done about it but to advise."""
+        return self.handling.mode == "repair"
+
+    async def send(self, parameters: JsonObject) -> ToolResult:
+        """Call the tool."""
+        self.raised = None
+        request = self.context.message
+        try:
+            if parameters is request.arguments:
+                return await self.call_next(self.context)
+            changed = request.model_copy(update={"arguments": parameters})
+            return await self.call_next(self.context.copy(message=changed))
+        except Exception as error:
+            self.raised = error
+            raise
+
+    async def known(self) -> KnownTool:
+        """What the service is told of the tool."""
+        if (tool := await _tool_of(self.front, self.name)) is None:
+            return KnownTool()
+        error, code = self.raised, code_of(tool.fn) if isinstance(tool, FunctionTool) else None
+        return KnownTool(
+            schema=lambda: tool.parameters,
+            annotations=claims_of_tool(tool),
+            has_run=lambda: error is not None and has_run(code, error),
         )
 
 
@@ -344,12 +452,6 @@ async def _carry_text(ctx: ServerRequestContext[Any, Any], call_next: CallAnythi
     return await call_next(ctx)
 
 
-def _reader(own: "ToolResultReader", wanted: Deliverable | None) -> ResultReader[ToolResult]:
-    if wanted is None:
-        return own
-    return DeliverableReader(own, wanted, lambda result: delivered(result, wanted))
-
-
 async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
     try:
         return await context.fastmcp.get_tool(exposed_name) if context else None
@@ -357,147 +459,9 @@ async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
         return None
 
 
-def _claims_of(tool: Tool | None) -> ToolAnnotations | None:
-    claims = tool.annotations.model_dump(exclude_none=True) if tool and tool.annotations else None
-    return None if claims is None else ToolAnnotations.model_validate(claims)
-
-
 def _negotiated(session_id: str) -> str:
     """A negotiated session's name: hashed, since one who knows the id can speak in the session."""
     return hashlib.sha256(session_id.encode()).hexdigest()[:32]
-
-
-def _noted(
-    reflected: ReflectedResult[ToolResult], checked: before_call.Checked, when: before_call.Noting
-) -> ToolResult:
-    """A success with what was changed in its meta, and in a last text; so for what is odd."""
-    result, followed, said = reflected.value(), reflected.followed, checked.said
-    if not _is_outcome(result):
-        return result
-    changes = [*checked.changes, *(reflected.attempts[-1].changes if followed else ())]
-    facts = repair_facts(reflected) if reflected.repaired else {}
-    texts = []
-    if changes:
-        if said is not None and said.changes:
-            before = dumped(said)
-            kept = ("confidence", "evidence", "account")
-            facts = {
-                "repaired": True,
-                "note": "repaired before the call",
-                **{name: before[name] for name in kept if name in before},
-                "lesson": " ".join(said.reasons),
-                **facts,
-            }
-        facts["changes"] = [dumped(change) for change in changes]
-        lossless = followed is None or followed.change_class == "lossless"
-        if when == "always" or (when == "lossy" and not lossless):
-            accounts = [said.account] if said is not None and said.account is not None else []
-            accounts += reflected.accounts
-            texts.append(before_call.note_of(changes, before=followed is None, accounts=accounts))
-    elif checked.warnings and when != "never":
-        facts["warnings"] = [*checked.warnings]
-        texts.append(before_call.warning_of(checked.warnings))
-    return _rebuilt(result, facts, texts) if facts else result
-
-
-def _advised(reflected: ReflectedResult[ToolResult], checked: before_call.Checked) -> ToolResult:
-    """A failure: the tool's own content, what it breaks, what was changed, and the suggestions.
-
-    All of it is in the meta too.
-    """
-    raised, error, result = reflected.exception, reflected.error, reflected.result
-    if isinstance(raised, _TOLD_AS_RESULT) and (reflected.advice or checked.changes):
-        result = ToolResult(content=str(raised), is_error=True)
-    elif raised is not None or error is None or result is None:
-        return reflected.value()
-    facts: JsonObject = {}
-    texts = []
-    is_violation = error is not None and error.type == CONTRACT_VIOLATION and not result.is_error
-    if error is not None and is_violation:
-        texts.append(f"{error.type}: {error.message}")
-        facts["violation"] = dict(error.details)
-    if checked.changes:
-        texts.append(before_call.note_of_failure(checked.changes))
-        facts["changes"] = [dumped(change) for change in checked.changes]
-    if reflected.advice:
-        texts.append(reflected.advice)
-        facts |= {
-            "repaired": False,
-            "note": reflected.note,
-            "attempts": len(reflected.attempts),
-            "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
-        }
-    if error is not None and (read := error.details.get("readAsError")):
-        facts["readAsError"] = read
-    if not facts:
-        return result
-    advised = _rebuilt(result, facts, texts)
-    advised.is_error |= is_violation
-    return advised
-
-
-@dataclass(eq=False)
-class ToolResultReader(McpResultReader):
-    """Failures are results with `isError` or with a typed error in them, and exceptions.
-
-    So are results whose text fits a pattern; without one, those that read as an error of this tool.
-    """
-
-    texts: ErrorTexts
-    tool_key: ToolKey
-    listed: Tool | None
-    sent: JsonObject
-    pattern: re.Pattern[str] | None
-
-    def read_exception(self, error: Exception) -> ExecutionError:
-        """The error behind FastMCP's wrapping: the type and code are those of its cause.
-
-        A text that is the JSON of a typed error is that error.
-        Subclasses are no wrappings: they say more than what caused them. The cause's text is used
-        only where the caller sees it too, so that what a server masks (`mask_error_details`) does
-        not come back in a suggestion.
-        """
-        if isinstance(error, ToolError) and (typed := outcomes.typed_error_in_text(str(error))):
-            return typed
-        cause = error.__cause__
-        if type(cause).__name__ == _BODY_ERROR and cause is not None:
-            cause = cause.__cause__
-        if type(error) in (ToolError, ValidationError) and isinstance(cause, Exception):
-            shown, inner = str(error), str(cause)
-            return read_exception(cause, message=inner if inner and inner in shown else shown)
-        return read_exception(error)
-
-    def read(self, result: object) -> outcomes.Outcome[Any] | None:
-        """None for a request for input (SEP-2322) and for results of extensions (tasks)."""
-        outcome = super().read(result) if _is_outcome(result) else None
-        if outcome is None or not isinstance(result, ToolResult):
-            return outcome
-        blocks = [block.text for block in result.content if isinstance(block, TextContent)]
-        text = bounded_text("\n".join(blocks), outcomes.MAX_MESSAGE_CHARS)
-        if outcome.error is not None:
-            if result.is_error:
-                self.texts.learn(self.tool_key, text)
-            return outcome
-        read: JsonObject
-        if self.pattern is not None:
-            if not self.pattern.pattern or self.pattern.search(text) is None:
-                return outcome
-            read = {"readAsError": self.pattern.pattern}
-        else:
-            is_text = len(result.content) == len(blocks) == 1
-            is_all = is_text and outcomes.unwrapped(result.structured_content) in (None, text)
-            reads = reads_only(self.tool_key[1], _claims_of(self.listed))
-            why = self.texts.why(self.tool_key, text, self.sent, reads=reads) if is_all else None
-            if why is None:
-                return outcome
-            read = {"readAsError": why, "guessed": True}
-        return outcomes.Outcome(
-            failure=ExecutionError(type="ToolError", message=text, details=read)
-        )
-
-
-def _is_outcome(result: object) -> bool:
-    return isinstance(result, ToolResult) and not isinstance(result, InputRequiredToolResult)
 
 
 def outcome_result(outcome: outcomes.Outcome[Any]) -> ToolResult:
@@ -526,39 +490,3 @@ def _as_text(error: ExecutionError) -> str:
             shown = "; ".join(value) if isinstance(value, list) else value
             lines += [f"{word}: {shown}"] if shown else []
     return "\n".join(lines)
-
-
-def _rebuilt(result: ToolResult, facts: JsonObject, texts: Sequence[str]) -> ToolResult:
-    # Built anew: a copy would keep the upstream's raw result, which is sent in its place.
-    return ToolResult(
-        content=[*result.content, *(TextContent(type="text", text=text) for text in texts)],
-        structured_content=result.structured_content,
-        meta={**(result.meta or {}), META_KEY: facts},
-        is_error=result.is_error,
-    )
-
-
-def delivered(result: ToolResult, wanted: Deliverable) -> object:
-    """The value that a result delivers: the structured content, or else the JSON in its text.
-
-    What FastMCP put into `{"result": ...}` is taken out, where no such key is asked for. Text that
-    is no JSON, or where a string is asked for, is a string. Several text blocks of JSON are an
-    array where one is asked for, as servers without structured content give each item a block.
-    None without any text.
-    """
-    if (structured := result.structured_content) is not None:
-        return structured if "result" in wanted.named else outcomes.unwrapped(structured)
-    kind = wanted.expected_type
-    texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    values = [] if kind == "string" else [json_or_none(text) for text in texts]
-    if len(values) > 1 and kind == "array":
-        lists = [value for value in values if isinstance(value, list)]
-        if len(lists) == 1:
-            return lists[0]
-        if all(isinstance(value, dict | list) for value in values):
-            return values
-    for value in values:
-        is_scalar = isinstance(value, int | float) and len(values) == 1 and kind is not None
-        if isinstance(value, dict | list) or is_scalar:
-            return value
-    return "\n".join(texts) if texts else None

@@ -145,11 +145,17 @@ class Reflector:
         )
 
     def _settings(
-        self, *, is_retried: bool = True, patience_s: float = 0.0, **facts: Any
+        self,
+        *,
+        is_retried: bool = True,
+        keeps_values: bool = False,
+        patience_s: float = 0.0,
+        **facts: Any,
     ) -> dict[str, Any]:
         # With patience a service that is being started is waited for.
         timeout_s = self.policy.suggest_timeout_s + patience_s
         policy = replace(self.policy, suggest_timeout_s=timeout_s) if patience_s else self.policy
+        policy = replace(policy, keeps_values=True) if keeps_values else policy
         return {
             "recorder": self.recorder,
             "server_name": self.server_name,

@@ -323,6 +323,18 @@ class AsyncClient(AsyncBaseClient):
         )
         return await self.send(Request("GET", f"/known-tools{asked}", _read_text))
 
+    async def learned_contracts(self, tools: Sequence[str]) -> list[models.LearnedContract]:
+        """What calls of tools keep getting wrong, as sentences; tools without any are left out.
+
+        `tools` are ids, or names as recorded calls have them; 100 are asked about at a time.
+        """
+        found: list[models.LearnedContract] = []
+        for start in range(0, len(tools), 100):
+            asked = query({"tool": list(tools[start : start + 100])})
+            path = f"/known-tools/contracts{asked}"
+            found += (await self._get(path, models.LearnedContracts)).contracts
+        return found
+
     async def totals(self) -> models.Totals:
         """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
         return await self._get("/stats/totals", models.Totals)

@@ -126,6 +126,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default="all",
         help="what clients see: all tools, or three that find and call them (default: all)",
     )
+    add(
+        "--contracts",
+        type=Path,
+        metavar="FILE",
+        help="add to descriptions of tools what calls keep getting wrong; FILE (JSON) holds it, is "
+        'kept up to date, and stays as it is where it says "pinned": true',
+    )
     add("--verbose", action="store_true", help="log more, to standard error")
 
 
@@ -186,6 +193,7 @@ def _run(args: argparse.Namespace) -> int:
         verbose=args.verbose,
         linger_s=args.linger,
         searches=args.tools == "search",
+        contracts=args.contracts,
     )
 
 

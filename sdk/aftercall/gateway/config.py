@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from aftercall.adapters.before_call import Mode, Noting, ToolHandling
+from aftercall.adapters.before_call import Asking, Mode, Noting, ToolHandling
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
 from aftercall.explain import explain
@@ -84,12 +84,16 @@ class _Handling(BaseModel):
     model_config = ConfigDict(extra="forbid")
     mode: Mode | None = None
     note: Noting | None = None
+    ask: Asking | None = None
+    learned: bool | None = None
     errorPattern: re.Pattern[str] | None = None  # noqa: N815  # as it stands in the file
 
     def over(self, usual: ToolHandling) -> ToolHandling:
         return ToolHandling(
             self.mode or usual.mode,
             self.note or usual.note,
+            self.ask or usual.ask,
+            usual.learned if self.learned is None else self.learned,
             self.errorPattern or usual.error_pattern,
         )
 

@@ -1,23 +1,24 @@
-"""What is around a connection to a server: its login, its own questions, and lost calls."""
+"""What is around a connection to a server: its process, its login, and lost calls."""
 
 import asyncio
 import json
 import logging
 import shlex
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TextIO, Unpack
 
+import anyio
 import httpx2
 import mcp_types
+from fastmcp.client.transports import ClientTransport
+from fastmcp.client.transports.base import SessionKwargs, TransportOptions
 from fastmcp.exceptions import ToolError
-from fastmcp.server.context import Context
-from mcp.server.session import ServerSession
-from mcp.shared.dispatcher import ProgressFnT
-from mcp.shared.message import ServerMessageMetadata
-from pydantic import BaseModel
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.message import SessionMessage
 
 from aftercall.errors import ConfigurationError
 from aftercall.tables import keep
@@ -28,99 +29,15 @@ LOST_OF_SERVER = 6
 """The same of all tools of a server together."""
 _FIRST_PAUSE_S = 5.0
 _LONGEST_PAUSE_S = 120.0
-LIST_WAIT_S = 2.0
-"""Seconds from a client's first question on within which it has the lists of those servers that
-answered, and is told of the others when they come."""
+LIST_WAIT_S = 2.8
+"""Seconds from a client's first question on that its servers have: many clients ask once, and what
+comes later is only announced. With what a list takes it is there in 3 s."""
 _STILL_COMING_S = 1.0
-"""... or after the last list that came: servers that start together come soon after one another."""
+"""... and after the last list that came: servers that start together come soon after one another,
+on a machine where all of them take longer."""
 _SAID_EVERY_S = 10.0
 _MAX_TOOLS = 1_000
 _HELPER_S = 10.0
-
-
-def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None:
-    """Where the progress of a call goes: to its client, where that asked for it with a token.
-
-    The task that reads from the server has no current request: so the request's session is kept.
-    """
-    if token is None:
-        return None
-    session, request_id = context.session, context.request_id
-
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        await session.send_progress_notification(
-            progress_token=token,
-            progress=progress,
-            total=total,
-            message=message,
-            related_request_id=request_id,
-        )
-
-    return report
-
-
-AnswerT = TypeVar("AnswerT", bound=BaseModel)
-
-
-class CallerRelay:
-    """Passes a server's own questions (sampling, elicitation) on to the client that calls it.
-
-    A server does not say which call a question belongs to. So it is passed on only where all calls
-    that run at the moment are of one client; else the server hears that it cannot.
-    """
-
-    def __init__(self) -> None:
-        self._running: dict[int, tuple[ServerSession, str]] = {}
-
-    @contextmanager
-    def serving(self, context: Context) -> Iterator[None]:
-        """Around a call of the server's tools."""
-        key = id(context)
-        self._running[key] = context.session, context.request_id
-        try:
-            yield
-        finally:
-            self._running.pop(key, None)
-
-    async def sample(
-        self, _messages: object, params: mcp_types.CreateMessageRequestParams, _context: object
-    ) -> mcp_types.CreateMessageResult | mcp_types.CreateMessageResultWithTools:
-        """A question to the client's model."""
-        asked = mcp_types.CreateMessageRequest
-        if params.tools:
-            return await self._ask(asked, params, mcp_types.CreateMessageResultWithTools)
-        return await self._ask(asked, params, mcp_types.CreateMessageResult)
-
-    async def elicit(
-        self, _message: str, _kind: object, params: mcp_types.ElicitRequestParams, _context: object
-    ) -> mcp_types.ElicitResult:
-        """A question to the client's user; cancelled where the client cannot ask."""
-        session, _ = self._client()
-        capabilities = session.client_capabilities
-        if capabilities is None or capabilities.elicitation is None:
-            return mcp_types.ElicitResult(action="cancel")
-        return await self._ask(mcp_types.ElicitRequest, params, mcp_types.ElicitResult)
-
-    def _client(self) -> tuple[ServerSession, str]:
-        if len({_connection(session) for session, _ in self._running.values()}) != 1:
-            raise LookupError("it is not known which client to ask: none calls, or several do")
-        return next(reversed(self._running.values()))
-
-    async def _ask(
-        self, asked: Callable[..., mcp_types.ServerRequest], params: BaseModel, kind: type[AnswerT]
-    ) -> AnswerT:
-        session, request_id = self._client()
-        return await session.send_request(
-            # Without `_meta`, which is of the server's own connection.
-            asked(params=params.model_copy(update={"meta": None})),
-            kind,
-            metadata=ServerMessageMetadata(related_request_id=request_id),
-        )
-
-
-def _connection(session: ServerSession) -> int:
-    # A session is made for each request; what lasts is behind it.
-    return id(session._connection)  # noqa: SLF001  # as FastMCP's own StatefulProxyClient
 
 
 class Login(httpx2.Auth):
@@ -185,6 +102,51 @@ class Login(httpx2.Auth):
         if not isinstance(headers, dict) or not all(isinstance(v, str) for v in headers.values()):
             raise ConfigurationError(f"{self._what} must print a JSON object of texts")
         return headers
+
+
+class WatchedStdioTransport(ClientTransport):
+    """Starts a server for each connection, stops it with the connection, and notices its end.
+
+    FastMCP's own transport can only be asked about its end through private attributes, and a call
+    on a connection that ended fails like a call that was lost on the way. The difference matters:
+    the first never reached the tool and can simply be sent again. `errlog`, where the server's
+    standard error goes, must have a file descriptor.
+    """
+
+    def __init__(self, parameters: StdioServerParameters, *, errlog: TextIO) -> None:
+        self._parameters = parameters
+        self._errlog = errlog
+        self.has_ended = False
+        """Whether the server closed its output: it has ended, or will not answer any more."""
+
+    @asynccontextmanager
+    async def connect_session(
+        self,
+        *,
+        transport_options: TransportOptions | None = None,
+        **session_kwargs: Unpack[SessionKwargs],
+    ) -> AsyncIterator[ClientSession]:
+        """Start the server and yield a session that is not initialised yet."""
+        options = transport_options or TransportOptions()
+        self.has_ended = False
+        async with stdio_client(self._parameters, errlog=self._errlog) as (read, write):
+            sink, source = anyio.create_memory_object_stream[SessionMessage | Exception]()
+
+            async def watch() -> None:
+                async with sink:
+                    async for message in read:
+                        await sink.send(message)
+                self.has_ended = True
+
+            async with (
+                sink,
+                source,
+                anyio.create_task_group() as watching,
+                options.session_class(source, write, **session_kwargs) as session,
+            ):
+                watching.start_soon(watch)
+                yield session
+                watching.cancel_scope.cancel()
 
 
 class UpstreamUnavailableError(ToolError):
@@ -257,32 +219,35 @@ class Breaker:
 class FirstAnswers:
     """How long a client waits for the first answers of several servers.
 
-    One server alone is waited for, however long it takes: without it there is nothing to list.
+    Each has its time, also where all others are there: a server that is a second late is the rule,
+    one that hangs the exception. One server alone is waited for, however long it takes: without it
+    there is nothing to list. `clock` gives seconds.
     """
 
-    def __init__(self, servers: int) -> None:
+    def __init__(self, servers: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._are_several = servers > 1
+        self._clock = clock
         self._deadline: float | None = None
         self._came_at: float | None = None
 
     def came(self) -> None:
         """Note that a server has listed its tools."""
-        self._came_at = time.monotonic()
+        self._came_at = self._clock()
 
     def left_s(self) -> float | None:
         """Seconds that are left, from the first question on; None for as long as it takes."""
         if not self._are_several:
             return None
         if self._deadline is None:
-            self._deadline = time.monotonic() + LIST_WAIT_S
-        return max(0.0, self._deadline - time.monotonic())
+            self._deadline = self._clock() + LIST_WAIT_S
+        return max(0.0, self._deadline - self._clock())
 
     @property
     def are_over(self) -> bool:
         """Whether a client has waited long enough: for something, and no more seems to come."""
         if self.left_s() != 0 or self._came_at is None:
             return False
-        return time.monotonic() - self._came_at >= _STILL_COMING_S
+        return self._clock() - self._came_at >= _STILL_COMING_S
 
 
 class SeldomSaid(logging.Filter):

@@ -21,7 +21,7 @@ from fastmcp import FastMCP
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from pydantic import ValidationError
 
 from aftercall.files import replace_file, user_key
@@ -112,18 +112,14 @@ class Announcer(Middleware):
         self._in_use = in_use
         self._changed = asyncio.Event()
         self._sessions: deque[ServerSession] = deque(maxlen=_MOST_SESSIONS)
-        self._bus = InMemorySubscriptionBus()
+        self.bus = InMemorySubscriptionBus()
+        """Where clients of 2026-07-28 listen."""
         self.listed = asyncio.Event()
         """Set once a client was given a list."""
 
     def serve(self, gateway: FastMCP) -> None:
         """Let clients of the gateway ask to be told."""
         gateway.add_middleware(self)
-        gateway._mcp_server.add_request_handler(  # noqa: SLF001  # FastMCP serves none itself
-            "subscriptions/listen",
-            mcp_types.SubscriptionsListenRequestParams,
-            ListenHandler(self._bus),
-        )
 
     def announce(self) -> None:
         """Tell of a change soon; several at a time are told of once."""
@@ -134,7 +130,7 @@ class Announcer(Middleware):
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await self._bus.publish(ToolsListChanged())
+            await self.bus.publish(ToolsListChanged())
             for session in list(self._sessions):
                 with suppress(Exception):  # it has gone, or does not read
                     async with asyncio.timeout(2.0):

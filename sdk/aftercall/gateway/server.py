@@ -7,10 +7,11 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 import mcp_types
@@ -23,12 +24,17 @@ from aftercall.adapters.fastmcp import ReflectionMiddleware, ServiceStart, take_
 from aftercall.contracts import Deliverable
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
+from aftercall.gateway.beside_tools import BesideTools
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.connection import FirstAnswers
+from aftercall.gateway.learned_contracts import LearnedDescriptions
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
+from aftercall.gateway.long_answers import PAGE, PAUSE_S
+from aftercall.gateway.providers import UpstreamProvider
+from aftercall.gateway.relay import FrontWire
 from aftercall.gateway.tool_search import NAMES, ToolSearch
-from aftercall.gateway.upstreams import Upstream, UpstreamProvider
+from aftercall.gateway.upstreams import Upstream
 from aftercall.json_values import bounded_text, make_json_value
 from aftercall.models import ToolAnnotations, ToolSpec
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
@@ -68,6 +74,7 @@ def serve(
     verbose: bool = False,
     linger_s: float = LINGER_S,
     searches: bool = False,
+    contracts: Path | None = None,
 ) -> int:
     """Run until the client leaves or a signal comes; the exit code.
 
@@ -76,7 +83,7 @@ def serve(
     that of the environment. `address` is host and port for HTTP; None
     serves the standard streams. `agent` is the name of callers that give none, `purpose` what
     they work on; `redactor` masks secrets. With `searches` clients find tools instead of seeing all
-    of them.
+    of them; `contracts` is the file of what is added to descriptions, if anything is.
     """
     process.log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
@@ -106,6 +113,7 @@ def serve(
                     in_use=local.looked,
                     start=local,
                     searches=searches,
+                    contracts=contracts,
                 )
         finally:
             saying.cancel()
@@ -202,7 +210,9 @@ class _Callers:
         self._opening = asyncio.Lock()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        headers = dict(scope.get("headers", ()))
+        # Blanks around a value are not part of it (RFC 9110, 5.5); the MCP SDK compares them.
+        given = [(name, value.strip(b" \t")) for name, value in scope.get("headers", ())]
+        scope, headers = {**scope, "headers": given}, dict(given)
         kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = key.strip() if kind.lower() == "bearer" else ""
         if (problem := await self._problem(key)) is None:
@@ -294,6 +304,7 @@ def build_gateway(
     in_use: InUse | None = None,
     start: ServiceStart | None = None,
     searches: bool = False,
+    contracts: Path | None = None,
 ) -> FastMCP[Any]:
     """A server that offers the tools, resources and prompts of all configured servers.
 
@@ -305,7 +316,7 @@ def build_gateway(
     `errlog` is where stdio servers' standard error goes; this process's own when None. `lists` are
     those of the last run; `in_use` says which service is used, for the instructions; questions
     wait for its `start`. With `searches` clients see the tools of `ToolSearch` in the place of all
-    others.
+    others; with a file of `contracts`, descriptions with what calls keep getting wrong.
     """
     upstreams = _Upstreams(config, client, errlog, lists or LastLists(None), in_use)
     gateway: FastMCP[Any] = FastMCP(
@@ -331,7 +342,13 @@ def build_gateway(
         ],
     )
     take_texts(gateway)
+    if contracts is not None:
+        learned = LearnedDescriptions(contracts, client, upstreams.locate, upstreams.learned)
+        learned.serve(gateway, upstreams.announcer.announce)
+        upstreams.beside.append(learned.run)
+    upstreams.front.serve(gateway)
     upstreams.announcer.serve(gateway)
+    BesideTools(upstreams.servers, upstreams.announcer.bus).serve(gateway)
     # A call of a tool whose server is away must say so, and not "unknown tool".
     gateway.provider_error_strategy = "raise"
     # Without a lookup the MCP SDK lists all tools before every call over HTTP (2026-07-28), to
@@ -357,10 +374,15 @@ class _Upstreams:
         self._configured = {server.name: server for server in config.servers}
         self._registrar = ToolRegistrar(client)
         self._changed = {server.name: asyncio.Event() for server in config.servers}
+        self.front = front = FrontWire()
         self.servers = [
-            Upstream(server, on_tools_changed=self._changed[server.name].set, errlog=errlog)
+            Upstream(
+                server, on_tools_changed=self._changed[server.name].set, errlog=errlog, front=front
+            )
             for server in config.servers
         ]
+        self.beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        """What else runs as long as the gateway."""
         self._lists = lists
         self._known = {server.name: lists.read(server) for server in config.servers}
         # What servers said about their use in the last run; of those whose list is known.
@@ -407,6 +429,10 @@ class _Upstreams:
         self._known[server_name] = now
         self._lists.write(self._configured[server_name], now)
 
+    def learned(self, server_name: str | None, tool_name: str) -> bool | None:
+        """Return whether a tool's description is given what was learned, where that is set."""
+        return self.handling(server_name, tool_name).learned
+
     def input_schema(self, exposed: str) -> dict[str, Any] | None:
         server_name, tool_name = self.locate(exposed)
         provider = self.providers.get(server_name or "")
@@ -419,7 +445,8 @@ class _Upstreams:
             upstream.start(now=self._known[upstream.name] is None)
         # Each server by itself: one that hangs keeps no other's list from being renewed.
         keeping = [self._keep_listed(name) for name in self.providers]
-        work = (*keeping, self._registrar.run(), self.announcer.run())
+        more = [run() for run in self.beside]
+        work = (*keeping, *more, self._registrar.run(), self.announcer.run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
             yield
@@ -451,6 +478,7 @@ class ToolRegistrar:
     def __init__(self, client: AsyncClient, *, check_every_s: float = CHECK_EVERY_S) -> None:
         self._client = client
         self._check_every_s = check_every_s
+        self._offered: dict[str, Sequence[mcp_types.Tool]] = {}
         self._wanted: dict[str, ToolSpec] = {}
         self._registered: dict[str, ToolSpec] = {}
         self._changed = asyncio.Event()
@@ -458,16 +486,26 @@ class ToolRegistrar:
 
     def offer(self, server_name: str, listed: Sequence[mcp_types.Tool]) -> None:
         """Take the tools of a server over; those that are new or changed are registered."""
-        for tool in listed:
-            spec, tool_id = _spec(server_name, tool), f"{server_name}.{tool.name}"
-            if spec is not None and self._wanted.get(tool_id) != spec:
-                self._wanted[tool_id] = spec
-                self._changed.set()
+        self._offered[server_name] = listed
+        self._changed.set()
+
+    async def _take_offers(self) -> None:
+        """Read what was offered, in steps: calls have their turn between them."""
+        while self._offered:
+            server_name, listed = self._offered.popitem()
+            for number, tool in enumerate(listed):
+                tool_id = f"{server_name}.{tool.name}"
+                spec = _spec(server_name, tool)
+                if spec is not None:
+                    self._wanted[tool_id] = spec
+                if number % PAGE == PAGE - 1:
+                    await asyncio.sleep(PAUSE_S)
 
     async def run(self) -> None:
         """Register what changed, until cancelled."""
         while True:
             self._changed.clear()
+            await self._take_offers()
             await self._register()
             pause_s = self._check_every_s if not self._is_away else self._check_every_s / 10
             with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The MCP servers behind the gateway: each started once, its session kept; and what they offer.
+"""The MCP servers behind the gateway: each started once, its session kept.
 
 FastMCP's proxy opens and closes a connection for every call, which starts a stdio server anew each
 time. Here one client per server stays connected for all callers, and one that has ended is renewed
@@ -7,9 +7,8 @@ at the next call. What follows from sharing it:
 - headers of a caller are never passed on (they would serve every later caller too);
 - requests from a server to "its" client (sampling, elicitation) go to the client whose calls run,
   where that is one (`CallerRelay`); roots have no client to go to, and are not announced;
-- progress goes to the call it belongs to.
-
-Resources and prompts go FastMCP's own way (over the kept client); tools have one of ours.
+- progress goes to the call it belongs to;
+- the protocol is that of the first client (`FrontWire`).
 """
 
 import asyncio
@@ -18,66 +17,48 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Literal, TextIO, TypeVar, Unpack
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TextIO, TypeVar
 
-import anyio
 import mcp_types
 from fastmcp.client.client import Client
 from fastmcp.client.logging import LogMessage
 from fastmcp.client.transports import ClientTransport, StreamableHttpTransport
-from fastmcp.client.transports.base import SessionKwargs, TransportOptions
+from fastmcp.client.transports.base import TransportOptions
 from fastmcp.exceptions import ToolError
-from fastmcp.prompts import Prompt
-from fastmcp.resources import Resource, ResourceTemplate
-from fastmcp.server.context import Context
-from fastmcp.server.dependencies import get_context
-from fastmcp.server.providers.proxy import ProxyClient, ProxyProvider, ProxyTool
-from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
-from fastmcp.utilities.versions import VersionSpec
-from mcp import ClientSession, MCPError, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp.shared.message import SessionMessage
-from pydantic import PrivateAttr, ValidationError
+from fastmcp.server.providers.proxy import ProxyClient
+from mcp import MCPError, StdioServerParameters
+from pydantic import ValidationError
 
 from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.connection import (
     Breaker,
-    CallerRelay,
-    FirstAnswers,
     Login,
     SeldomSaid,
     UpstreamUnavailableError,
-    progress_to,
+    WatchedStdioTransport,
 )
+from aftercall.gateway.long_answers import install_reader
+from aftercall.gateway.relay import CallerRelay, FrontWire, SharedSession, Wire
 from aftercall.running import KEY_VARIABLE
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
-MOST_TOOLS = 2_000
-"""Tools of one server that are offered: no client shows more, and 20,000 take 10 s to make."""
 _CLOSE_TIMEOUT_S = 8.0
 """MCP gives a stdio server 2 s to leave, 2 s after SIGTERM, 2 s after SIGKILL."""
+_NO_HANDSHAKE = (mcp_types.METHOD_NOT_FOUND, mcp_types.UNSUPPORTED_PROTOCOL_VERSION)
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 
-# The words of the Python and the TypeScript SDK for a session id that they do not know (HTTP 404).
 _OF_MODERN_RESULTS = frozenset({"resultType", "ttlMs", "cacheScope"})
 """What each result holds from 2026-07-28 on."""
+# The words of the Python and the TypeScript SDK for a session id that they do not know (HTTP 404).
 _FORGOTTEN_SESSION = ("session not found", "session terminated")
-_OF_ONE_CONNECTION = frozenset(
-    {
-        mcp_types.PROTOCOL_VERSION_META_KEY,
-        mcp_types.CLIENT_INFO_META_KEY,
-        mcp_types.CLIENT_CAPABILITIES_META_KEY,
-        mcp_types.SERVER_INFO_META_KEY,
-        "progressToken",  # the connection behind numbers its own
-    }
-)
-"""Keys of `_meta` that describe a connection, and so never cross from one to the other."""
 _logger = logging.getLogger(__name__)
 logging.getLogger("mcp.client.stdio").addFilter(SeldomSaid())
+install_reader()
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult
 
@@ -94,56 +75,12 @@ class UpstreamLoginError(ToolError):
     code = 401
 
 
-class WatchedStdioTransport(ClientTransport):
-    """Starts a server for each connection, stops it with the connection, and notices its end.
-
-    FastMCP's own transport can only be asked about its end through private attributes, and a call
-    on a connection that ended fails like a call that was lost on the way. The difference matters:
-    the first never reached the tool and can simply be sent again. `errlog`, where the server's
-    standard error goes, must have a file descriptor.
-    """
-
-    def __init__(self, parameters: StdioServerParameters, *, errlog: TextIO) -> None:
-        self._parameters = parameters
-        self._errlog = errlog
-        self.has_ended = False
-        """Whether the server closed its output: it has ended, or will not answer any more."""
-
-    @asynccontextmanager
-    async def connect_session(
-        self,
-        *,
-        transport_options: TransportOptions | None = None,
-        **session_kwargs: Unpack[SessionKwargs],
-    ) -> AsyncIterator[ClientSession]:
-        """Start the server and yield a session that is not initialised yet."""
-        options = transport_options or TransportOptions()
-        self.has_ended = False
-        async with stdio_client(self._parameters, errlog=self._errlog) as (read, write):
-            sink, source = anyio.create_memory_object_stream[SessionMessage | Exception]()
-
-            async def watch() -> None:
-                async with sink:
-                    async for message in read:
-                        await sink.send(message)
-                self.has_ended = True
-
-            async with (
-                sink,
-                source,
-                anyio.create_task_group() as watching,
-                options.session_class(source, write, **session_kwargs) as session,
-            ):
-                watching.start_soon(watch)
-                yield session
-                watching.cancel_scope.cancel()
-
-
 class Upstream:
     """One MCP server, kept connected. Use `start` and `close`.
 
     `on_tools_changed` is called when the server says so. Without `errlog` a stdio server's standard
-    error goes to this process's own.
+    error goes to this process's own. `front` says which protocol is spoken; without it, the newest
+    that the server speaks.
     """
 
     def __init__(
@@ -152,13 +89,16 @@ class Upstream:
         *,
         on_tools_changed: Callable[[], None] = lambda: None,
         errlog: TextIO | None = None,
+        front: FrontWire | None = None,
     ) -> None:
         self.name = server.name
+        self._front = front or FrontWire("auto")
         self._server = server
         self._on_tools_changed = on_tools_changed
         self._errlog = errlog
         self._client: Client[ClientTransport] | None = None
-        self._mode: Literal["auto", "legacy"] = "auto"
+        self._mode: Wire | None = None
+        self._is_guess = False
         self._forgotten: Client[ClientTransport] | None = None
         self._connecting: asyncio.Task[Client[ClientTransport]] | None = None
         self._context: contextvars.Context | None = None
@@ -169,12 +109,26 @@ class Upstream:
         self._breaker = Breaker(server.name)
         self._login = Login(server.name, server.headers_helper)
         self.relay = CallerRelay()
-        """Where the server's own questions go."""
+        """Where the server's own questions and log messages go."""
+        self.on_resource_updated: Callable[[str, str], Awaitable[None]] = _ignore_update
+        """Called with the server's name and the address of a resource that has changed."""
 
     @property
     def instructions(self) -> str | None:
         """What the server says about its use; None when it says nothing or is not connected."""
         return self._client.instructions if self._client is not None else None
+
+    @property
+    def tools_listed(self) -> int:
+        """How many tools the server listed, also those that are not offered."""
+        session = self._client.session if self._client is not None else None
+        return session.paged.listed if isinstance(session, SharedSession) else 0
+
+    @property
+    def connected(self) -> Client[ClientTransport] | None:
+        """The client, where it is connected at the moment."""
+        client = self._client
+        return client if client is not None and client.is_connected() else None
 
     def start(self, *, now: bool = True) -> None:
         """Begin connecting, `now` or when it is first needed; returns at once. In the event loop.
@@ -194,6 +148,8 @@ class Upstream:
         doubling to 30 s), and the last problem is raised at once.
         """
         client = self._client
+        if self._is_guess and self._front.known == "legacy":
+            self._is_guess, self._mode, self._forgotten = False, None, client
         if client is not None and client is not self._forgotten and client.is_connected():
             transport = client.transport
             if not (isinstance(transport, WatchedStdioTransport) and transport.has_ended):
@@ -216,6 +172,7 @@ class Upstream:
         """
 
         async def call(client: Client[ClientTransport]) -> CallResult:
+            self._is_guess = False  # a server may know by now what it must not lose
             try:
                 result: CallResult = await client.session.call_tool(
                     name, arguments, allow_input_required=True, **options
@@ -332,10 +289,8 @@ class Upstream:
         if ended is not None:
             _logger.warning("MCP server %r has ended; connecting again", self.name)
             await _close(ended)
-        client = self._new_client()
         try:
-            # Left by `close`, since it outlives every block.
-            await client.__aenter__()  # type: ignore[no-untyped-call]  # FastMCP leaves it untyped
+            client = await self._entered()
         except Exception as error:
             self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             self._paused_until = time.monotonic() + self._pause_s
@@ -347,6 +302,25 @@ class Upstream:
         self._pause_s = 0.0
         self._client = client
         return client
+
+    async def _entered(self) -> Client[ClientTransport]:
+        """Connect, in the newest protocol also where the client's older one is not spoken."""
+        wire, is_chosen = self._mode, self._mode is not None
+        if wire is None:
+            wire = await self._front.read()
+            self._is_guess = self._front.known is None
+        for each in (wire,) if is_chosen or wire == "auto" else (wire, "auto"):
+            self._mode = each
+            client = self._new_client()
+            try:
+                # Left by `close`, since it outlives every block.
+                await client.__aenter__()  # type: ignore[no-untyped-call]  # FastMCP leaves it so
+            except MCPError as error:
+                if each == wire == "auto" or is_chosen or error.code not in _NO_HANDSHAKE:
+                    raise
+            else:
+                return client
+        raise UpstreamUnavailableError("it speaks no protocol that is known here")
 
     def _new_client(self) -> Client[ClientTransport]:
         server = self._server
@@ -365,27 +339,39 @@ class Upstream:
             transport = StreamableHttpTransport(
                 server.url, headers=server.headers, auth=self._login
             )
-        return ProxyClient(
+        # Up to 2025-11-25 a server may ask on its own, and a client of later has no ear for it.
+        asks = self._front.known == "legacy"
+        client = ProxyClient(
             transport,
             name=f"aftercall-{self.name}",
             forward_incoming_headers=False,
-            mode=self._mode,
+            mode=self._mode or "auto",
             roots=None,
-            sampling_handler=self.relay.sample,
-            elicitation_handler=self.relay.elicit,
+            sampling_handler=self.relay.sample if asks else None,
+            elicitation_handler=self.relay.elicit if asks else None,
             progress_handler=None,
             log_handler=self._log,
             message_handler=self._on_message,
             timeout=server.timeout and server.timeout / 1000,
             init_timeout=CONNECT_TIMEOUT_S,
         )
+        options = client._transport_options or TransportOptions()  # noqa: SLF001  # no setting
+        client._transport_options = replace(options, session_class=SharedSession)  # noqa: SLF001
+        return client
 
     async def _log(self, message: LogMessage) -> None:
         _logger.debug("%s: %s", self.name, message.data)
+        await self.relay.log(message)
 
     async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             self._on_tools_changed()
+        elif isinstance(message, mcp_types.ResourceUpdatedNotification):
+            await self.on_resource_updated(self.name, str(message.params.uri))
+
+
+async def _ignore_update(_server: str, _uri: str) -> None:
+    """Do nothing: no client wants to know."""
 
 
 def _answered(error: ValidationError) -> mcp_types.CallToolResult | None:
@@ -421,149 +407,3 @@ async def _close(client: Client[ClientTransport]) -> None:
 def _reason(error: BaseException) -> str:
     cause = error.__cause__ or error
     return f"{type(cause).__name__}: {cause}"
-
-
-def _crossing(meta: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in meta.items() if key not in _OF_ONE_CONNECTION}
-
-
-class UpstreamTool(ProxyTool):
-    """A tool of a server behind the gateway."""
-
-    _upstream: Upstream = PrivateAttr()
-
-    @classmethod
-    def of(cls, upstream: Upstream, listed: mcp_types.Tool) -> Tool:
-        """A tool as it was listed; copies under other names keep their server."""
-        tool = cls.from_mcp_tool(upstream.client, listed)
-        if isinstance(tool, UpstreamTool):  # FastMCP types what it makes as the base class
-            tool._upstream = upstream  # noqa: SLF001  # of this class
-        return tool
-
-    async def run(self, arguments: dict[str, Any], context: Context | None = None) -> ToolResult:
-        """Call the tool at its server; a `ToolError` is in its words, or says that it is away."""
-        context = context or get_context()
-        request = context.request_context
-        meta = dict(request.meta or {}) if request is not None else {}
-        sent = {key: value for key, value in meta.items() if not key.startswith("aftercall/")}
-        try:
-            with self._upstream.relay.serving(context):
-                result = await self._upstream.call_tool(
-                    self._backend_name or self.name,
-                    arguments,
-                    meta=_crossing(sent) or None,
-                    progress_callback=progress_to(context, meta.get("progressToken")),
-                    input_responses=context.input_responses,
-                    request_state=context.request_state,
-                )
-        except MCPError as error:
-            raise ToolError(error.message, log_level=logging.DEBUG) from error
-        if isinstance(result, mcp_types.InputRequiredResult):
-            return InputRequiredToolResult(result)
-        return ToolResult(
-            content=result.content,
-            structured_content=result.structured_content,
-            meta=_crossing(result.meta or {}) or None,
-            is_error=result.is_error,
-        )
-
-
-class UpstreamProvider(ProxyProvider):
-    """What one server offers. Tools are looked up in the list last seen, without a question.
-
-    `on_tools` is called with the tools each time they were listed; `before` are those of the last
-    run, which count until they are.
-    """
-
-    def __init__(
-        self,
-        upstream: Upstream,
-        *,
-        on_tools: Callable[[str, Sequence[mcp_types.Tool]], None],
-        before: Sequence[mcp_types.Tool] | None = None,
-        first: FirstAnswers | None = None,
-    ) -> None:
-        super().__init__(upstream.client)
-        self._first = first or FirstAnswers(1)
-        self._late: set[asyncio.Task[dict[str, Tool]]] = set()
-        self._upstream = upstream
-        self._on_tools = on_tools
-        self._tools = None if before is None else self._made(before)
-        self.is_missed = False
-        """Whether a client saw none of its tools, because the server was away."""
-
-    def _made(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
-        return {tool.name: UpstreamTool.of(self._upstream, tool) for tool in listed}
-
-    def known(self, tool_name: str) -> Tool | None:
-        """The tool of this name in the list last seen."""
-        return (self._tools or {}).get(tool_name)
-
-    async def refresh(self) -> dict[str, Tool]:
-        """Ask the server for its tools; an `UpstreamUnavailableError` where it is away."""
-        listed = await self._upstream.list_tools()
-        if len(listed) > MOST_TOOLS:
-            what = "%s lists %d tools, of which the first %d are offered"
-            _logger.warning(what, self._upstream.name, len(listed), MOST_TOOLS)
-            listed = listed[:MOST_TOOLS]
-        self._tools = self._made(listed)
-        self._first.came()
-        self._on_tools(self._upstream.name, listed)
-        return self._tools
-
-    async def _refresh_in_time(self) -> dict[str, Tool]:
-        """As `refresh`; a server that takes longer than the others may wait is away for now."""
-        task = asyncio.create_task(self.refresh())
-        self._late.add(task)  # goes on: its answer is announced
-        task.add_done_callback(self._late.discard)
-        while not task.done():
-            if self._first.are_over:
-                task.add_done_callback(lambda late: late.cancelled() or late.exception())
-                what = f"MCP server {self._upstream.name!r} takes long to list its tools"
-                raise UpstreamUnavailableError(f"{what}; they are announced when they are there")
-            left_s = self._first.left_s()
-            await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, 0.05))
-        return task.result()
-
-    async def _list_tools(self) -> Sequence[Tool]:
-        """The list last seen; the server is asked only when it has never been.
-
-        The gateway asks again in the background (`refresh`). Here it must not: over HTTP the MCP
-        SDK lists the tools before every single call, to check the call's headers. A server that is
-        away keeps its last list: a call will say that it is away.
-        """
-        if (tools := self._tools) is None:
-            try:
-                tools = await self._refresh_in_time()
-            except UpstreamUnavailableError as error:
-                _logger.warning("%s", error)
-                tools, self.is_missed = {}, True
-        return list(tools.values())
-
-    async def _list_resources(self) -> Sequence[Resource]:
-        return await self._or_nothing("resources", super()._list_resources())
-
-    async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
-        return await self._or_nothing("resource templates", super()._list_resource_templates())
-
-    async def _list_prompts(self) -> Sequence[Prompt]:
-        return await self._or_nothing("prompts", super()._list_prompts())
-
-    async def _or_nothing(self, what: str, listing: Awaitable[Sequence[T]]) -> Sequence[T]:
-        """One server that is away must not keep the lists of the others away."""
-        try:
-            return await listing
-        except (MCPError, ToolError) as error:
-            _logger.warning("no %s from %s: %s", what, self._upstream.name, error)
-            return []
-
-    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
-        if (tool := self.known(name)) is None:
-            # A new tool, a wrong name, or nothing was listed yet; the caller hears of a failure.
-            tool = (await self.refresh()).get(name)
-        return tool if tool is not None and (not version or version.matches(tool.version)) else None
-
-    async def _get_tool_by_hash(self, tool_hash: str, tool_name: str) -> Tool | None:
-        """Parts of a FastMCP app are not reached through the gateway."""
-        del tool_hash, tool_name
-        return None

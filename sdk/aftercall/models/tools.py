@@ -382,3 +382,27 @@ class EvolutionList(WireModel):
     """Answer of `POST /evolutions/find`, nearest first."""
 
     evolutions: list[Evolution]
+
+
+class LearnedSentence(WireModel):
+    """What calls of a tool keep getting wrong, in one sentence; data, never an instruction."""
+
+    text: Text
+    failures: int = Field(ge=0, description="Calls that failed so.")
+    confidence: Share
+    """The lower bound of the share of repairs that it makes right."""
+    alone: bool = Field(description="Whether one key alone says so.")
+
+
+class LearnedContract(WireModel):
+    """What is learned of a tool's calls beside what it says itself; the most frequent first."""
+
+    tool_name: Name
+    server_name: Name | None = None
+    sentences: list[LearnedSentence]
+
+
+class LearnedContracts(WireModel):
+    """Answer of `GET /known-tools/contracts`: the tools that anything was learned of."""
+
+    contracts: list[LearnedContract]

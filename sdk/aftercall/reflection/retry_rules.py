@@ -60,6 +60,8 @@ class ReflectionPolicy:
         min_failure_rate: tools that fail less often than this share of their calls are not
             reflected on, once enough calls were counted (see `FailureRates`); 0 reflects on all.
         suggest_timeout_s: longest wait for the service, in seconds; then the call fails as it is.
+        keeps_values: whether only a lossless change is followed, as of tools that write: their
+            user approved the values that stand in the call.
     """
 
     max_attempts: int = MOST_ATTEMPTS
@@ -71,6 +73,7 @@ class ReflectionPolicy:
     unrecorded_agents: frozenset[str] = frozenset()
     min_failure_rate: float = 0.0
     suggest_timeout_s: float = 2.0
+    keeps_values: bool = False
 
     def leaves_alone(self, agent: str) -> bool:
         """Whether nothing is asked or done about this agent's calls."""
@@ -240,6 +243,8 @@ class RetryRules:
             self.reason = str(error)
             return None
         refusal = _own_gate(offer, self.tool_name, self.annotations, parameters, corrected)
+        if not refusal and self.policy.keeps_values and offer.change_class != "lossless":
+            refusal = "the tool may write, and such a change is for its user to approve"
         if refusal and not self.may_repeat:
             self.reason = refusal
             return None
