@@ -1,7 +1,7 @@
 """Notebooks as pages with their outputs: `python -m notebooks.render [NAME ...]`.
 
 Each notebook is run in a kernel of its own, as `tests/notebooks` does, and written to `html/`
-beside it: one file without scripts, whose plots are inside it. A page holds the hash of the cells
+next to it: one file without scripts, whose plots are inside it. A page holds the hash of the cells
 that it was made from, so that a test can say whether it is current without running them.
 """
 
@@ -74,7 +74,7 @@ def render(name: str) -> Path:
 
 
 def _small(picture: str) -> str:
-    """A plot, in base64, with 64 colours."""
+    """Return a plot, in base64, with 64 colours."""
     from PIL import Image  # noqa: PLC0415  # Matplotlib brings it
 
     out = io.BytesIO()

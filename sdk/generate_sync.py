@@ -1,7 +1,7 @@
 """Writes the synchronous client, drivers and toolbox from the asynchronous ones: `make generate`.
 
 `SOURCES` are rewritten word by word: an `await` goes, a name gets its synchronous twin. The toolbox
-runs tools that are coroutines, so its methods are written anew around an event loop of its own.
+runs tools that are coroutines, so its methods are written again around an event loop of its own.
 """
 
 import ast
@@ -84,7 +84,7 @@ class Toolbox:
 
 
 def rewritten(source: str) -> str:
-    """The synchronous form of a module, before it is formatted."""
+    """Return the synchronous form of a module, before it is formatted."""
     text = (PACKAGE / source).read_text()
     for pattern, replacement in WORDS.items():
         text = re.sub(pattern, replacement, text, flags=re.DOTALL)
@@ -93,7 +93,7 @@ def rewritten(source: str) -> str:
 
 
 def toolbox() -> str:
-    """The synchronous toolbox: each method of the other one, run on a loop."""
+    """Return the synchronous toolbox: each method of the other one, run on a loop."""
     source = ast.parse((PACKAGE / "toolbox/async_toolbox.py").read_text())
     imports = [ast.unparse(n) for n in source.body if isinstance(n, ast.Import | ast.ImportFrom)]
     note = NOTE.format(source="toolbox/async_toolbox.py")
@@ -137,7 +137,7 @@ def formatted(text: str) -> str:
 
 
 def generated() -> dict[Path, str]:
-    """All files that are to be, with their text."""
+    """Return all files that are to be, with their text."""
     files = {GENERATED / to: formatted(rewritten(source)) for source, to in SOURCES.items()}
     return files | {GENERATED / "toolbox.py": formatted(toolbox())}
 

@@ -26,7 +26,7 @@ EVERY: Final = timedelta(hours=1)
 """Between two alerts about one tool."""
 _LOOK_S: Final = 60.0
 _REMEMBERED: Final = timedelta(days=8)
-"""For so long what was said is not said again; a drift is news for less."""
+"""For so long what was stated is not stated again; a drift is news for less."""
 _TIMEOUT_S: Final = 10.0
 _FACT: Final = "alerts"
 _TOOLS: Final = 500
@@ -34,7 +34,7 @@ AlertKind = Literal["new_pattern", "tool_in_trouble", "contract_drift"]
 
 
 class Alert(m.WireModel):
-    """Body of the POST: one thing. What tools said stands in `text` as data."""
+    """Body of the POST: one thing. What tools stated stands in `text` as data."""
 
     kind: AlertKind
     workspace: Name
@@ -46,7 +46,7 @@ class Alert(m.WireModel):
 
     @property
     def about(self) -> str:
-        """The tool that it is about, in its workspace."""
+        """Tool that it is about, in its workspace."""
         return "\x1f".join((self.workspace, self.tool.server_name or "", self.tool.tool_name))
 
 
@@ -55,7 +55,7 @@ Said = dict[str, datetime]
 
 
 def due_of(said: Said, found: Iterable[tuple[str, Alert]], now: datetime) -> dict[str, Alert]:
-    """What is to be said now, by what it is; of each tool one."""
+    """Return what is to be stated now, by what it is; of each tool one."""
     due: dict[str, Alert] = {}
     told = {name for name, at in said.items() if now - at < EVERY}
     for thing, alert in found:
@@ -86,7 +86,7 @@ async def alerting(context: Context) -> AsyncIterator[None]:
 
 
 async def send_alerts(context: Context, url: str) -> int:
-    """One look; how many were sent. What could not be sent is due again at the next one.
+    """Return one look; how many were sent. What could not be sent is due again at the next one.
 
     An `httpx2.HTTPError` where the address does not answer with a success.
     """
@@ -95,7 +95,7 @@ async def send_alerts(context: Context, url: str) -> int:
     found = [
         each for name in await context.store.events.heads() for each in await news(context, name)
     ]
-    if fact is None:  # what was there before anybody asked is no news
+    if fact is None:  # what was there before anyone asked is no news
         await _keep(context, {thing: now for thing, _ in found})
         return 0
     said = decoded(Said, fact.encode())
@@ -119,7 +119,7 @@ async def _keep(context: Context, said: Said) -> None:
 
 
 async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
-    """What is new in a workspace, each with a key of its own; masked as everywhere."""
+    """Return what is new in a workspace, each with a key of its own; masked as everywhere."""
     now, base = context.clock(), context.settings.server.public_url
     found = changes(
         (await statistics.totals(context, workspace, with_durations=False)).windows[0],
@@ -187,7 +187,10 @@ def changes(
     tools_day: Sequence[m.ToolUsage],
     tools_week: Sequence[m.ToolUsage],
 ) -> list[DayChange]:
-    """What changed in 24 hours, most general first, never empty; `tools_week` are of 7 days."""
+    """Return what changed in 24 hours, most general first, never empty.
+
+    `tools_week` are of 7 days.
+    """
     if day.before is None:
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
     if not w.calls(day.totals) and not w.calls(day.before):
@@ -212,7 +215,7 @@ def changes(
 
 
 def is_sure(one: m.CallCounts, other: m.CallCounts) -> bool:
-    """Whether two rates differ by more than chance (pooled z-test); never with few calls."""
+    """Return whether two rates differ by more than chance (pooled z-test); never with few calls."""
     n, k = w.calls(one), w.calls(other)
     if min(n, k) < _FEW:
         return False

@@ -8,7 +8,7 @@
     {"base":{...}}           how many of the events the base has learned
     {"aftercall":"end","counts":{...},"checksum":...}
 
-An import appends the events and learns them anew; vectors are made by the service that starts on
+An import appends the events and learns them again; vectors are made by the service that starts on
 the store. The checksum is SHA-256 over all lines before the last.
 """
 
@@ -102,7 +102,7 @@ def _packed(file: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def unpacked(name: str) -> Iterator[io.BufferedReader]:
-    """The content of a file (or of stdin, for `-`), whether it is gzip or plain.
+    """Yield the content of a file (or of stdin, for `-`), whether it is gzip or plain.
 
     Reading raises `ArchiveError` where the compressed data are damaged or cut off.
     """
@@ -166,7 +166,7 @@ class Header(BaseModel):
 
 
 def is_archive(beginning: bytes) -> bool:
-    """Whether a file that begins so means to be an archive, of whatever version."""
+    """Return whether a file that begins so means to be an archive, of whatever version."""
     return _BEGINNING.match(beginning) is not None
 
 
@@ -201,7 +201,7 @@ class ArchiveWriter:
     async def lines(
         self, on_records: OnRecords = lambda _kind, _done: None
     ) -> AsyncIterator[bytes]:
-        """All lines, in order."""
+        """Yield all lines, in order."""
         await refuse_half_imported(self._store.metadata)
         yield self._line(self.header.model_dump(mode="json"))
         async for kind, content in _contents(self._store, self._workspace):
@@ -262,7 +262,7 @@ def _json(value: Any) -> dict[str, Any]:
 
 
 class ArchiveReader:
-    """The lines of an archive, each checked; `counts` says what came so far.
+    """The lines of an archive, each checked; `counts` states what came so far.
 
     An `ArchiveError` where it begins with none, or with one that this version cannot read.
     """
@@ -288,7 +288,7 @@ class ArchiveReader:
         self._digest.update(line)
 
     def lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What each line holds, by its kind."""
+        """Yield what each line holds, by its kind."""
         while True:
             line, value = self._next()
             if value.get("aftercall") == "end":
@@ -371,7 +371,7 @@ async def import_store(
 
 
 def _record(kind: str, content: dict[str, Any], made_by: str) -> Any:
-    """What a line says: an event, a row, how often a counter was counted, a number of events."""
+    """What a line states: an event, a row, how often a counter was counted, a number of events."""
     try:
         if kind == "event":
             return decoded(Event, json.dumps(content).encode())

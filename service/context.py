@@ -44,7 +44,7 @@ from service.settings import Settings
 from service.stores import open_stores, opened_control
 
 _RELEARN_S = 60.0
-"""After learning anew has failed."""
+"""After learning again has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Context:
     changing: asyncio.Lock
     """Held while a change of tools or promotions looks at what there is, and writes."""
     cohesion: CohesionRules
-    """When a tool is said to be asked for several jobs."""
+    """When a tool is stated to be asked for several jobs."""
     clock: Callable[[], datetime]
     """The time now, with a zone."""
     tool_facts: TTLCache[ToolKey, tuple[list["weakref.ref[object] | None"], ToolFacts]]
@@ -116,7 +116,10 @@ class Lifecycle:
 
 
 def open_redactor(settings: Settings) -> Redactor:
-    """What masks secrets, as the settings say; it makes the key of hashes where there is none."""
+    """Return what masks secrets, as the settings say.
+
+    It makes the key of hashes where there is none.
+    """
     privacy = settings.privacy
     return Redactor.create(
         extra_names=privacy.secret_names,

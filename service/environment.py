@@ -69,7 +69,7 @@ class SettingLine(NamedTuple):
 
 
 def read_settings() -> Settings:
-    """The settings of this process: environment first, then the defaults of this machine."""
+    """Return the settings of this process: environment first, then the defaults of this machine."""
     try:
         found = _EnvironmentSettings(
             data={"dir": default_data_folder(os.environ)},
@@ -85,7 +85,7 @@ def read_settings() -> Settings:
 
 
 def explain_settings(error: ValidationError) -> str:
-    """What is wrong with which variable, in one line; values are not repeated."""
+    """Return what is wrong with which variable, in one line; values are not repeated."""
     problems = (
         f"{PREFIX}{'_'.join(str(part).upper() for part in fault['loc'][:2])}: {fault['msg']}"
         for fault in error.errors(include_input=False, include_url=False)
@@ -104,7 +104,7 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def list_settings(settings: Settings) -> Iterator[SettingLine]:
-    """Every setting in order, with its value here and its default. Secrets are masked."""
+    """Yield every setting in order, with its value here and its default. Secrets are masked."""
     for section, field, variable in _fields():
         model = type(getattr(settings, section))
         info = model.model_fields[field]
@@ -120,7 +120,10 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """The variables from which a process of our own reads the same settings; secrets in clear."""
+    """Return the variables from which a process of our own reads the same settings.
+
+    Secrets in clear.
+    """
     texts = {
         variable: _as_text(getattr(getattr(settings, section), field))
         for section, field, variable in _fields()
@@ -152,7 +155,7 @@ def _shown(value: object) -> str:
 
 
 def check_serving(settings: Settings) -> None:
-    """Refuse what would leave a service useless without anybody noticing."""
+    """Refuse what would leave a service useless without anyone noticing."""
     if not settings.indexing.here and None in (settings.mongo.uri, settings.qdrant.url):
         raise ConfigurationError(
             "AFTERCALL_INDEXING_HERE is false, so that nothing would be learned: a worker needs "

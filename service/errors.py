@@ -144,7 +144,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def problem_of(request: Request, error: Exception) -> ProblemError:
-    """What is answered to an exception."""
+    """Return what is answered to an exception."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, HTTPException):
@@ -186,7 +186,10 @@ def _of_starlette(request: Request, error: HTTPException) -> ProblemError:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """The methods of the first path that fits, over all its routes; Starlette has one route's."""
+    """Return the methods of the first path that fits, over all its routes.
+
+    Starlette has one route's.
+    """
     path, methods = None, set[str]()
     for context in iter_route_contexts(request.app.routes):
         match, _ = context.original_route.matches(request.scope)
@@ -197,7 +200,7 @@ def _methods_at(request: Request) -> list[str]:
 
 
 def safe_message(message: str) -> str:
-    """A message fit to leave the process: valid text, secrets masked, length bounded."""
+    """Return a message fit to leave the process: valid text, secrets masked, length bounded."""
     masked = DEFAULT_REDACTOR.text(clean_text(message))
     return masked if len(masked) <= MAX_MESSAGE else masked[: MAX_MESSAGE - 1] + "…"
 
@@ -212,7 +215,10 @@ _RPC_CODES: Final = {403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 429: 8, 500: 13, 5
 
 
 def render(problem: ProblemError, scope: Scope) -> Response:
-    """The one form of every error; a `google.rpc.Status` where `scope` tells of protobuf (OTLP)."""
+    """Return the one form of every error.
+
+    A `google.rpc.Status` where `scope` shows protobuf (OTLP).
+    """
     message = safe_message(problem.message)
     if scope["path"] == TRACES and media_type(Headers(scope=scope)) == PROTOBUF:
         code = _RPC_CODES.get(problem.status_code, 3)
@@ -228,5 +234,5 @@ def render(problem: ProblemError, scope: Scope) -> Response:
 
 
 def media_type(headers: Headers) -> str:
-    """The media type of a request, without its parameters."""
+    """Return the media type of a request, without its parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()

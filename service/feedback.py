@@ -100,7 +100,7 @@ async def correct(
 async def corrections(
     context: Context, workspace: str, *, limit: int, tool: ToolKey | None = None
 ) -> m.CorrectionList:
-    """The latest corrections, newest first; with a tool's name those that count for it."""
+    """Return the latest corrections, newest first; with a tool's name those that count for it."""
     log, most = context.store.events, limit if tool is None else _LOOKED_AT
     found = await log.latest(workspace, "correction", most)
     records = [decoded(contents.CorrectionRecord, each.data) for each in found]

@@ -1,8 +1,8 @@
-"""Forgetting: what an agent, a session, a key or a time has said goes from log and knowledge.
+"""Forgetting: what an agent, a session, a key or a time has stated goes from log and knowledge.
 
 Its events are deleted, and the events that quote them: outcomes, marks and corrections of its
 calls, suggestions made of them. Of the base, which expired events taught, each row that bears a
-mark of it goes whole. Then all is learned anew without them, into a new generation with vectors of
+mark of it goes whole. Then all is learned again without them, into a new generation with vectors of
 its own, and the former one is removed. The store notes that something is forgotten and not yet
 learned without, so that another process goes on where one was killed.
 """
@@ -34,7 +34,7 @@ class Forgotten(ForgetRequest):
     workspace: str
 
     def is_of(self, event: Event) -> bool:
-        """Whether an event is to go by itself."""
+        """Return whether an event is to go by itself."""
         is_later = self.before is not None and event.received_at >= self.before
         if is_later or self.key_id not in (None, event.principal):
             return False
@@ -44,7 +44,7 @@ class Forgotten(ForgetRequest):
         return self.agent in (None, agent) and self.session_id in (None, session)
 
     def is_waiting(self, line: bytes) -> bool:
-        """Whether a call that a recorder has still to send is to go, of one of its keys."""
+        """Return whether a call that a recorder has still to send is to go, of one of its keys."""
         call = json.loads(line)
         if self.before is not None and datetime.fromisoformat(call["timestamp"]) >= self.before:
             return False
@@ -53,13 +53,16 @@ class Forgotten(ForgetRequest):
 
     @property
     def subject(self) -> str:
-        """What the audit says: no name of an agent or a session; it keeps no personal values."""
+        """Return what the audit states: no name of an agent or a session.
+
+        It keeps no personal values.
+        """
         if self.everything:
             return "everything"
         return self.key_id or ("a time" if self.before else "an agent or session")
 
     def marks(self) -> Iterator[bytes]:
-        """What rows of the base that bear its words hold, as JSON."""
+        """Yield what rows of the base that bear its words hold, as JSON."""
         by = self.key_id
         if self.agent is not None:
             name = self.agent if by is None else contents.named(by, self.agent)
@@ -122,7 +125,7 @@ class _Found:
 async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
     """Delete it from the log, the state and the base; how many events of each kind, and rows.
 
-    What was learned of it still answers until all is learned anew (`service.rebuild`).
+    What was learned of it still answers until all is learned again (`service.rebuild`).
     """
     found, log = _Found(), store.events
     before = await store.metadata.get(_FORGOTTEN)
@@ -149,7 +152,10 @@ _FORGOTTEN, _WITHOUT = "forgotten", "learned_without"
 
 
 async def learned_without(store: Store) -> dict[str, str]:
-    """What a rebuild that begins now may say when it switches; nothing where that is said."""
+    """Return what a rebuild that begins now may say when it switches.
+
+    Nothing where that is stated.
+    """
     latest = await store.metadata.get(_FORGOTTEN)
     is_said = not latest or latest == await store.metadata.get(_WITHOUT)
     return {} if is_said or latest is None else {_WITHOUT: latest}
@@ -167,7 +173,7 @@ async def _state_without(store: Store, workspace: str, gone: set[int]) -> list[S
 
 
 def state_of(workspace: str, event: Event) -> StateRow | None:
-    """What a command left, whatever was there before."""
+    """Return what a command left, whatever was there before."""
     match event.kind:
         case "tool":
             change = decoded(contents.ToolChange, event.data)

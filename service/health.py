@@ -35,7 +35,7 @@ MAX_TOOLS = 500
 
 
 async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth:
-    """The health of the tool of that id, or whose calls are recorded under that name."""
+    """Return the health of the tool of that id, or whose calls are recorded under that name."""
     tools = await tools_called(context, workspace, name)
     if len(tools) > 1:
         raise UnknownToolError(name, sorted(map(recorded_name, tools)))
@@ -44,7 +44,7 @@ async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth
 
 
 async def health_of(context: Context, tool: ToolKey) -> ToolHealth:
-    """The health of the tool that calls name exactly so."""
+    """Return the health of the tool that calls name exactly so."""
     memory = context.memory
     # Under no name at all is kept what is known of the workspace.
     registered = await memory.tool(tool) if tool.tool_name else None
@@ -78,7 +78,10 @@ async def _health(context: Context, tool: ToolKey, registered: StoredTool | None
 
 
 async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries:
-    """The boundaries as of now; of clusters, co-occurrences and tools at most `limit` each."""
+    """Return the boundaries as of now.
+
+    Of clusters, co-occurrences and tools at most `limit` each.
+    """
     health = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
     book = await context.memory.axis_book(workspace)
     clusters = await context.memory.axis_clusters(workspace)
@@ -117,7 +120,7 @@ class ToolQuality(NamedTuple):
 async def tool_qualities(
     context: Context, workspace: str, tools: Sequence[ToolKey]
 ) -> Mapping[ToolKey, ToolQuality]:
-    """How good these tools are now, registered or not."""
+    """Return how good these tools are now, registered or not."""
     memory, now = context.memory, context.clock()
     registry = await memory.registry_of(workspace, tools)
     clusters = await memory.axis_clusters(workspace)
@@ -140,7 +143,10 @@ async def tool_qualities(
 
 
 def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | None:
-    """What calls of a registered tool are judged as: its promoted version, if they name it so."""
+    """Return what calls of a registered tool are judged as.
+
+    Its promoted version, if they name it so.
+    """
     if stored is None:
         return None
     in_force = offered(registry, stored)

@@ -63,7 +63,7 @@ Reader: TypeAlias = Callable[[str, bytes | None], Iterator[Placed]]
 
 @dataclass(slots=True)
 class Kinds:
-    """Counts what files are, as far as their readers can tell only at the end."""
+    """Counts what files are, as far as their readers can show only at the end."""
 
     forms: Counter[str] = field(default_factory=Counter)
     """Calls by the titles of the forms that transcripts have."""
@@ -78,7 +78,7 @@ def read(
     kinds: Kinds | None = None,
     halves: Transcripts | None = None,
 ) -> Iterator[Placed]:
-    """What a file says, in its order; `kinds` is counted on.
+    """Yield what a file states, in its order; `kinds` is counted on.
 
     A document that is half a call, as those who write a file an event have it, goes to `halves`.
     """
@@ -113,7 +113,7 @@ def _read_value(reader: Reader, where: str, raw: bytes) -> Iterator[Placed]:
 
 
 def _split(raw: bytes | None) -> list[tuple[str, bytes]]:
-    """The values of a document that is several, one behind the other; none where it is not.
+    """Return the values of a document that is several, one behind the other; none where it is not.
 
     OpenTelemetry's exporter to the console writes so.
     """
@@ -133,7 +133,7 @@ def _split(raw: bytes | None) -> list[tuple[str, bytes]]:
 def _reader_of(
     chosen: Detection, given: Given, kinds: Kinds, halves: Transcripts | None
 ) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
-    """What reads pieces of a format, and what is left at the end."""
+    """Return what reads pieces of a format, and what is left at the end."""
     kind = chosen.format
     if kind == "executions":
         return _execution, tuple
@@ -164,7 +164,10 @@ def _reader_of(
 
 
 def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
-    """The lines that are not blank, with their places; None for one longer than `longest` bytes."""
+    """Yield the lines that are not blank, with their places.
+
+    None for one longer than `longest` bytes.
+    """
     number = 0
     while raw := stream.readline(longest + 1):
         number += 1
@@ -194,7 +197,7 @@ def _value_of(raw: bytes | None, too_large: str) -> object:
 
 
 class _BadPieceError(ValueError):
-    """A piece that is no JSON; the message says what is wrong."""
+    """A piece that is no JSON; the message states what is wrong."""
 
 
 def _execution(where: str, raw: bytes | None) -> Iterator[Placed]:
@@ -210,7 +213,7 @@ def _execution(where: str, raw: bytes | None) -> Iterator[Placed]:
 def _each(
     reader: Callable[[object], Iterator[Placed]], where: str, raw: bytes | None
 ) -> Iterator[Placed]:
-    """What a reader makes of a piece's value; its places become places in the piece."""
+    """Yield what a reader makes of a piece's value; its places become places in the piece."""
     for inside, found in reader(_value_of(raw, _TOO_LARGE)):
         yield Placed(f"{where}, {inside}" if inside else where, found)
 
@@ -229,7 +232,7 @@ def _logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]:
 
 @dataclass(slots=True)
 class ImportReport:
-    """Counts what became of the calls, and tells of those that could not be taken."""
+    """Counts what became of the calls, and shows those that could not be taken."""
 
     say: Callable[[str], None]
     accepted: int = 0
@@ -335,7 +338,7 @@ def send(
     """Send what a reader gives, without secrets; without a client it is only checked.
 
     What became of the pieces is counted in the report; what is older than the `retention` is
-    refused then, as the service would. As `chosen` tells, one with an id that is
+    refused then, as the service would. As `chosen` shows, one with an id that is
     known and other content may be the same call, such as another agent's.
     """
     ready = _encoded(pieces, report, retention, is_checked=client is None)

@@ -24,7 +24,7 @@ _FEW = 10
 
 
 class KeyArchiveError(ValueError):
-    """The file cannot be restored; the message says why and what to do."""
+    """The file cannot be restored; the message states why and what to do."""
 
 
 async def pack_keys(store: ControlStore) -> bytes:

@@ -32,7 +32,7 @@ DEFAULT_WORKSPACE = "default"
 SCOPES: frozenset[m.Scope] = frozenset(get_args(m.Scope))
 REFRESH_S = 1.0
 _IDLE_S = 10.0
-"""Between two readings while nobody asks; the first who does waits for one."""
+"""Between two readings while no one asks; the first who does waits for one."""
 """Seconds until a service knows of a key that another process made, changed or revoked."""
 _NOTE_USE_S = 60.0
 _BURST_S = 5.0
@@ -55,11 +55,11 @@ class UnknownKeyError(LookupError):
 
 
 class KeyRefusedError(PermissionError):
-    """What is asked for is not this caller's to do; the message says whose it is."""
+    """What is asked for is not this caller's to do; the message states whose it is."""
 
 
 class InvalidTokenError(Exception):
-    """No key that holds; the message says what to do."""
+    """No key that holds; the message states what to do."""
 
 
 class Access(NamedTuple):
@@ -72,7 +72,7 @@ class Access(NamedTuple):
     rate: float | None = None
 
     def sees(self, workspace: str) -> bool:
-        """Whether what lies in a workspace is there for this caller."""
+        """Return whether what lies in a workspace is there for this caller."""
         return self.workspace in (m.ALL_WORKSPACES, workspace)
 
 
@@ -110,7 +110,7 @@ class Keyring:
 
     @property
     def is_required(self) -> bool:
-        """Whether there is a key, or was one: from then on nobody is answered without."""
+        """Return whether there is a key, or was one: from then on no one is answered without."""
         return self._had_keys or bool(self._known)
 
     async def attach(self, facts: Metadata) -> None:
@@ -166,7 +166,7 @@ class Keyring:
         await self._note_facts()
 
     def access(self, token: str) -> Access:
-        """Whose key it is; an `InvalidTokenError` where it is nobody's, or does not hold now."""
+        """Whose key it is; an `InvalidTokenError` where it is no caller's, or does not hold now."""
         if not token:
             raise InvalidTokenError(
                 "a key is needed: set AFTERCALL_API_KEY, or send it in the header Authorization, "
@@ -213,7 +213,7 @@ class Keyring:
             known.tokens -= size / SIZE_OF_A_REQUEST
 
     def session(self, access: Access, seconds: int) -> str:
-        """What a browser keeps of a key: it holds as long as the key and its secret do."""
+        """Return what a browser keeps of a key: it holds as long as the key and its secret do."""
         until = int(self.clock().timestamp()) + seconds
         nonce = secrets.token_hex(8)  # so that each sign-in is a session of its own
         return (
@@ -221,7 +221,7 @@ class Keyring:
         )
 
     def access_of_session(self, text: str) -> Access | None:
-        """Whose session it is; None when it is nobody's, or does not hold now."""
+        """Whose session it is; None when it is no caller's, or does not hold now."""
         key_id, _, rest = text.partition(".")
         until, _, signature = rest.partition(".")
         known, now = self._known.get(key_id), self.clock()
@@ -284,7 +284,7 @@ def quorum_of(settings: Settings, keyring: Keyring) -> int:
 
 
 def noted_head(text: str | None) -> AuditHead:
-    """The entry of the audit that the log's store names; position 0 for none."""
+    """Return the entry of the audit that the log's store names; position 0 for none."""
     position, _, digest = (text or "0:").partition(":")
     return AuditHead(int(position), digest)
 
@@ -295,7 +295,7 @@ def _sessions(text: str | None) -> dict[str, int]:
 
 
 def hash_of(secret: str) -> str:
-    """What is stored of a secret."""
+    """Return what is stored of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
@@ -316,7 +316,7 @@ async def open_keyring(
         )
 
     async def step() -> float:
-        # Those that are known hold on: a store that is away must not lock everybody out.
+        # Those that are known hold on: a store that is away must not lock everyone out.
         await keyring.refresh()
         await keyring.note_uses()
         return REFRESH_S
@@ -327,7 +327,10 @@ async def open_keyring(
 
 
 def bootstrap_key(settings: Settings) -> StoredKey | None:
-    """The operator's key of the settings, if any; a `ConfigurationError` if it cannot be read."""
+    """Return the operator's key of the settings, if any.
+
+    A `ConfigurationError` if it cannot be read.
+    """
     text = given.get_secret_value() if (given := settings.keys.bootstrap) is not None else ""
     if not text and (path := settings.keys.bootstrap_file) is not None:
         try:
@@ -351,7 +354,7 @@ def bootstrap_key(settings: Settings) -> StoredKey | None:
 
 
 async def list_keys(keyring: Keyring, access: Access) -> m.KeyList:
-    """The keys of the caller's workspace, revoked ones too."""
+    """Return the keys of the caller's workspace, revoked ones too."""
     keys = await keyring.store.keys()
     if keyring.bootstrap is not None:
         keys.insert(0, keyring.bootstrap)
@@ -359,10 +362,10 @@ async def list_keys(keyring: Keyring, access: Access) -> m.KeyList:
 
 
 async def create_key(keyring: Keyring, access: Access, spec: m.KeySpec) -> m.IssuedKey:
-    """A new key; for the caller's workspace, or by an operator for any.
+    """Return a new key; for the caller's workspace, or by an operator for any.
 
     An `UnknownKeyError` where it is for another workspace; a `KeyRefusedError` where the caller has
-    no key himself, so that anybody could be he.
+    no key himself, so that anyone could be he.
     """
     _may_change(access)
     if not access.sees(spec.workspace):
@@ -384,7 +387,7 @@ async def create_key(keyring: Keyring, access: Access, spec: m.KeySpec) -> m.Iss
 async def rotate_key(
     keyring: Keyring, access: Access, key_id: str, rotation: m.KeyRotation
 ) -> m.IssuedKey:
-    """A new secret; the former one holds on for a while. Raises as `revoke_key`."""
+    """Return a new secret; the former one holds on for a while. Raises as `revoke_key`."""
     before = await _one(keyring, access, key_id)
     now, secret = keyring.clock(), secrets.token_urlsafe(32)
     key = replace(
@@ -429,9 +432,9 @@ class Verdict(NamedTuple):
 async def verify_audit(
     store: ControlStore, known: AuditHead | None = None, counted: AuditHead | None = None
 ) -> Verdict:
-    """Whether every entry is as it was written, and none is missing.
+    """Return whether every entry is as it was written, and none is missing.
 
-    By `known`, an entry that was noted elsewhere, an audit written anew as a whole is found too;
+    By `known`, an entry that was noted elsewhere, an audit written again as a whole is found too;
     by `counted`, the latest entry that the log's store names, one whose end was cut off.
     """
     known = counted if known is None else known

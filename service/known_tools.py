@@ -51,7 +51,10 @@ class KnownToolsQuery(WireModel):
 
 
 async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) -> str:
-    """What is known, most useful first, in at most `max_tokens`; of all tools, or of the named."""
+    """Return what is known, most useful first, in at most `max_tokens`.
+
+    Of all tools, or of the named.
+    """
     registry = await context.memory.registry(workspace)
     if query.tool or query.namespace is not None:
         wanted = await _named(context, workspace, registry, query)
@@ -178,7 +181,7 @@ async def _facts(
 def _unchanged(
     context: Context, key: ToolKey, sources: Sequence[object | None]
 ) -> ToolFacts | None:
-    """What was made of a tool lately, if it was made from these very objects."""
+    """Return what was made of a tool lately, if it was made from these very objects."""
     entry = context.tool_facts.get(key)  # one look: it may expire between two
     if entry is None:
         return None

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class Relearning:
-    """Learns all anew after something was forgotten, in a process of its own."""
+    """Learns all again after something was forgotten, in a process of its own."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class Relearning:
         self._due.set()
 
     async def step(self) -> float:
-        """Wait for it, and learn anew; one that fails is tried again."""
+        """Wait for it, and learn again; one that fails is tried again."""
         await self._due.wait()
         while await learned_without(self._store):
             if status := await run_process(self._settings, "rebuild"):
@@ -84,7 +84,7 @@ class Learning:
 
     @property
     def can_learn(self) -> bool:
-        """Whether the vectors are of this process's model."""
+        """Return whether the vectors are of this process's model."""
         return self._other_model is None
 
     async def follow(self) -> float:
@@ -121,7 +121,7 @@ class Learning:
             generation=self._stores.store.knowledge.generation,
         )  # fmt: skip
         place = self._stores.place
-        if isinstance(place, EdgePlace):  # of embedded ones nobody else can remove the former
+        if isinstance(place, EdgePlace):  # of embedded ones no one else can remove the former
             for removed in await remove_former(place, name):
                 log_event(logger, "former vectors removed", name=removed)
 

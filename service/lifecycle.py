@@ -38,13 +38,13 @@ class Stopping(asyncio.Event):
 
     @property
     def status(self) -> int:
-        """The exit code of a command that the signal kept from its end, as shells count them."""
+        """Exit code of a command that the signal kept from its end, as shells count them."""
         return 0 if self.by is None else 128 + self.by
 
 
 @contextlib.contextmanager
 def stopped_by_signals() -> Iterator[Stopping]:
-    """An event that the first SIGINT or SIGTERM sets; the second ends the process at once."""
+    """Yield an event that the first SIGINT or SIGTERM sets; the second ends the process at once."""
     stopping = Stopping()
 
     def stop() -> None:
@@ -69,7 +69,7 @@ async def first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
 
 
 async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | None:
-    """What the work returns; None when a signal came first, and the work was cancelled."""
+    """Return what the work returns; None when a signal came first, and the work was cancelled."""
     task = asyncio.ensure_future(work)
     await first(stopping, task)
     if not task.done():
@@ -136,7 +136,7 @@ async def again_and_again(step: Step, name: str, wait_s: float, retry_s: float) 
 
 @contextlib.asynccontextmanager
 async def beside(step: Step, name: str, wait_s: float, retry_s: float) -> AsyncIterator[None]:
-    """As `again_and_again`, beside the block; cancelled at its end."""
+    """As `again_and_again`, next to the block; cancelled at its end."""
     task = asyncio.create_task(again_and_again(step, name, wait_s, retry_s), name=name)
     try:
         yield
@@ -167,7 +167,7 @@ class Attention:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody has asked for a while."""
+        """Return whether no one has asked for a while."""
         return self._clock() - self._asked_at > self._idle_after_s
 
     def paced(self, look: Step, every_s: float, idle_s: float, *, wakes: bool = True) -> Step:
@@ -190,7 +190,7 @@ class Attention:
         return step
 
     async def asked(self) -> None:
-        """Somebody asks: look at once where nobody had asked for a while."""
+        """Someone asks: look at once where no one had asked for a while."""
         was_idle = self.is_idle
         self._asked_at = self._clock()
         if was_idle and self._waking is None:
@@ -211,7 +211,7 @@ class Shared:
         self._tasks: dict[Hashable, asyncio.Future[Any]] = {}
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], seconds: float) -> T:
-        """What `read` returns or raises, or did so a moment ago; nobody may change it.
+        """Return what `read` returns or raises, or did so a moment ago; no one may change it.
 
         The key names what is read, with all that it depends on. A result is given out until so many
         seconds after it was begun to be read; one that took longer three times as long, so that
@@ -240,7 +240,7 @@ class Shared:
             del self._tasks[key]
 
     def forget(self) -> None:
-        """Read all anew: what was read may be from before a change."""
+        """Read all again: what was read may be from before a change."""
         self._tasks.clear()
 
 
@@ -260,7 +260,7 @@ async def when_it_answers(
     on_phase: OnPhase = lambda _: None,
     patience_s: float | None = None,
 ) -> T:
-    """What `opened` returns, once whatever it needs is there.
+    """Return what `opened` returns, once whatever it needs is there.
 
     `opened` opens it, or raises, and is called again after a pause; `what` is waited for, with its
     address and without credentials. After `patience_s` seconds it is given up; None: never.

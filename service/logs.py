@@ -31,7 +31,7 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
     # Below INFO only our own rooms speak: libraries log bodies and SQL when asked for debug.
     for room in ("service", "ingest", "retrieval", "embeddings", "mongo", "aftercall"):
         logging.getLogger(room).setLevel(_LEVELS[settings.level.upper()])
-    # Its start and stop lines repeat what `serve` says in its own.
+    # Its start and stop lines repeat what `serve` states in its own.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
@@ -51,7 +51,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line of JSON."""
+        """Return the record as one line of JSON."""
         line: dict[str, Any] = {
             "time": _time(record).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -68,7 +68,7 @@ class TextFormatter(logging.Formatter):
     """For a person at a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line of text; an exception follows on lines of its own."""
+        """Return the record as a line of text; an exception follows on lines of its own."""
         fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())
         clock = _time(record).astimezone().strftime("%H:%M:%S")
         line = f"{clock} {record.levelname.lower():7} {record.getMessage()} {fields}".rstrip()

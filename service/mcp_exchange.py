@@ -56,14 +56,17 @@ _ID = re.compile(r"([0-9a-f]{32})\.([A-Za-z0-9_-]{0,256})", re.ASCII)
 
 
 def new_session(client_name: str | None) -> str:
-    """The id of a new session, which holds the client's name, if it gave one."""
+    """Return the id of a new session, which holds the client's name, if it gave one."""
     encoded = (client_name or "").encode()[:_MAX_NAME_BYTES]
     whole = encoded.decode(errors="ignore").encode()  # a character may have been cut in two
     return f"{uuid4().hex}.{base64.urlsafe_b64encode(whole).decode().rstrip('=')}"
 
 
 def read_session(text: str | None) -> tuple[str, str | None] | None:
-    """The session and the client's name in an id; None for none, and for what is no id of ours."""
+    """Return the session and the client's name in an id.
+
+    None for none, and for what is no id of ours.
+    """
     if (found := _ID.fullmatch(text or "")) is None:
         return None
     session_id, packed = found.groups()
@@ -90,7 +93,7 @@ class McpExchange:
         )
         self._server = build_server(client, who_calls=_who_calls)
         self._server.middleware.append(_within_its_request)
-        # The one tells that it begins and ends each request, the other what each one asks.
+        # The one shows that it begins and ends each request, the other what each one asks.
         for library in ("mcp", "httpx2"):
             logging.getLogger(library).setLevel(logging.WARNING)
 
@@ -121,7 +124,7 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
     if (request := ctx.request) is None:
         return await call_next(ctx)
     if ctx.method == "initialize":
-        info = (ctx.params or {}).get("clientInfo")  # nobody has validated it yet
+        info = (ctx.params or {}).get("clientInfo")  # no one has validated it yet
         name = name_or_none(info.get("name")) if isinstance(info, Mapping) else None
         request.scope[_SESSION] = new_session(name)
     given = ("host", "authorization", WORKSPACE_HEADER)  # what this service's guards let pass

@@ -95,7 +95,7 @@ class ServiceMetrics:
             self.tools.observe(
                 execution.tool_name,
                 "error" if execution.outcome == "failure" else "ok",
-                execution.duration_ms or None,  # the wire's default 0: nobody measured it
+                execution.duration_ms or None,  # the wire's default 0: no one measured it
                 server_name=execution.server_name,
             )
             if execution.suggestion_id is not None:
@@ -121,7 +121,7 @@ class ServiceMetrics:
             self._count("suggestions", suggestion.action)
 
     def reported(self, suggestion_id: str, report: OutcomeReport) -> None:
-        """Count an outcome of a suggestion, unless the execution that it tells of has said it."""
+        """Count an outcome of a suggestion, unless the execution that it shows has stated it."""
         if self._is_first_word(suggestion_id, report.execution_id):
             self._count("repairs", "report", report.outcome)
 
@@ -134,7 +134,7 @@ class ServiceMetrics:
         self._counters[name].labels(*labels).inc()
 
     def _is_first_word(self, suggestion_id: str, execution_id: str) -> bool:
-        """Whether this outcome was not reported before, by itself or by its execution."""
+        """Return whether this outcome was not reported before, by itself or by its execution."""
         outcome = suggestion_id, execution_id
         is_first = outcome not in self._reported
         self._reported[outcome] = None

@@ -39,9 +39,9 @@ _CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
 
 
 async def log_store_answers(context: Context) -> bool:
-    """Whether the log store answers; a slower one serves nobody.
+    """Return whether the log store answers; a slower one serves no one.
 
-    Supervisors ask often: that it answered holds for a second, that it did not for nobody else.
+    Supervisors ask often: that it answered holds for a second, that it did not for no one else.
     """
 
     async def asked() -> object:
@@ -67,7 +67,9 @@ class Agreement:
 
 
 async def agreement(context: Context) -> Agreement:
-    """Whether there are as many vectors as there should be: a document without one is never found.
+    """Return whether there are as many vectors as there should be.
+
+    A document without one is never found.
 
     A count of all vectors takes milliseconds on a large index, and status pages ask often: what it
     found is kept for five seconds, as long as the log store counts the same.
@@ -100,7 +102,10 @@ async def _compared(context: Context) -> Agreement:
 
 
 def disagreement(counts: StoreCounts, vectors: int) -> str | None:
-    """What is wrong with a number of vectors, and the cure; None where what is queued tells why."""
+    """Return what is wrong with a number of vectors, and the cure.
+
+    None where what is queued shows why.
+    """
     if (missing := counts.documents - counts.pending - vectors) > 0:
         return f"{missing:,} documents have no vector although none is queued: {_CURE}"
     if (surplus := vectors - counts.documents - counts.pending) > 0:
@@ -109,11 +114,14 @@ def disagreement(counts: StoreCounts, vectors: int) -> str | None:
 
 
 _Counted = tuple[StoreCounts, int, float]
-"""What the log store says, tools, and the lag of the workspace that waits longest."""
+"""What the log store states, tools, and the lag of the workspace that waits longest."""
 
 
 async def _state(context: Context | None) -> list[Metric]:
-    """What the stores say in time, both asked at once; the rest is left out. None: not open yet."""
+    """Return what the stores say in time, both asked at once.
+
+    The rest is left out. None: not open yet.
+    """
     if context is None:
         return [_gauge("ready", "Whether calls are served.", 0.0)]
     store = context.store
@@ -137,11 +145,14 @@ async def _state(context: Context | None) -> list[Metric]:
 
 
 async def in_time(shared: Shared, key: str, ask: Callable[[], Awaitable[T]]) -> T | None:
-    """What was answered; None when it was not, or not in time. It is not asked again meanwhile."""
+    """Return what was answered; None when it was not, or not in time.
+
+    It is not asked again meanwhile.
+    """
     try:
         return await asyncio.wait_for(shared.get(key, ask, 0.0), WITHIN_S)
     except (StoreError, VectorIndexError, TimeoutError):
-        return None  # a page is asked for all the time: `aftercall_store_up` says it, not the log
+        return None  # a page is asked for all the time: `aftercall_store_up` states it, not the log
     except Exception as error:  # noqa: BLE001  # the page is read when something is wrong
         log_event(logger, "metrics could not be asked for", level="error", error=error)
         return None
@@ -181,7 +192,10 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the pa
 
 
 async def metrics_page(requests: RequestMetrics, lifecycle: Lifecycle) -> Response:
-    """The page of one app as it is now, whatever the state of its context; it never fails."""
+    """Return the page of one app as it is now, whatever the state of its context.
+
+    It never fails.
+    """
     context = lifecycle.context
     now = await _state(context)
 

@@ -31,7 +31,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
-    """The host names to answer when listening on `host`, lower case and without port.
+    """Return the host names to answer when listening on `host`, lower case and without port.
 
     The names of an address that others can reach are not known: without a setting all are answered.
     """
@@ -44,7 +44,7 @@ class HostGuard:
     """Pure ASGI: 403 for a request whose Host header names another host.
 
     So too for one that may change something and comes from a page of another host: a browser sends
-    a form across sites, and asks nobody whether it may.
+    a form across sites, and asks no one whether it may.
     """
 
     def __init__(self, app: ASGIApp, server: ServerSettings) -> None:
@@ -83,7 +83,7 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@/\s]+))(?::[0-9]{1,5})?")
 def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
     """Let pass what comes from no page, or from a page under one of `hosts`, on whatever port.
 
-    `hosts` are in lower case. `*` stands for none: a page of anybody's could be under that.
+    `hosts` are in lower case. `*` stands for none: a page of any caller's could be under that.
     """
     if origin is None:
         return
@@ -101,14 +101,14 @@ def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
 
 
 _OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
-"""What anybody may ask: they say nothing of what is stored."""
+"""What anyone may ask: they say nothing of what is stored."""
 _ACCESS = "aftercall_access"
 SESSION_COOKIE = "aftercall_session"
 DASHBOARD = "/dashboard"
 
 
 def access_of(scope: Scope) -> Access | None:
-    """Whose request it is; None before the keys are known, and of a page that nobody signed in."""
+    """Whose request it is; None before the keys are known, and of a page that no one signed in."""
     return cast("Access | None", scope.get(_ACCESS))
 
 
@@ -145,7 +145,7 @@ _STATIC = f"{DASHBOARD}/static/"
 
 
 def _charged(receive: Receive, charge: Callable[[int], None]) -> Receive:
-    """The same, with the bytes of the body counted in the key's rate."""
+    """Return the same, with the bytes of the body counted in the key's rate."""
 
     async def received() -> Message:
         message = await receive()
@@ -256,7 +256,7 @@ _TRACE_ID = "aftercall_trace_id"
 
 
 def route_of(scope: Scope) -> str | None:
-    """The template of the route that a request took, once it has been found."""
+    """Return the template of the route that a request took, once it has been found."""
     # Not the path: a path may carry what a caller put into it.
     return cast("str | None", getattr(scope.get("route"), "path_format", None))
 
@@ -267,7 +267,7 @@ def set_trace_id(scope: Scope, trace_id: str) -> None:
 
 
 def request_id_of(scope: Scope) -> str:
-    """The id under which a request is logged."""
+    """Return the id under which a request is logged."""
     return cast("str", scope[_REQUEST_ID])
 
 
@@ -300,7 +300,7 @@ class RequestLog:
             await self._app(scope, receive, send_with_id)
         except Exception as error:
             log_event(logger, "request failed", level="error", error=error, request_id=request_id)
-            if status:  # half an answer is out; only cutting the connection says so
+            if status:  # half an answer is out; only cutting the connection states so
                 raise
             what = f"something unexpected happened; the service's log has it under {request_id}"
             problem = ProblemError(500, "internal_error", what, details={"requestId": request_id})

@@ -1,4 +1,4 @@
-"""The nightly ingest of a service: started once a day as a process of its own, beside the service.
+"""The nightly ingest of a service: started once a day as a process of its own, next to the service.
 
 It works on the store alone and gives way to those who wait for answers. Services that share a store
 start it in turn: each looks when the last one was, and only one can run at a time.
@@ -30,9 +30,9 @@ SETTLE = timedelta(minutes=10)
 """After the start, callers that waited for the service come first."""
 _AGAIN = timedelta(hours=1)
 """Until a run is tried again that did not come to its end or left something to expire, or that
-another process has at hand."""
+another process has available."""
 _STOP_S = 5.0
-"""A run that is stopped ends after the statement at hand; whatever it had done holds."""
+"""A run that is stopped ends after the statement available; whatever it had done holds."""
 BUSY = 75
 RunNight = Callable[[], Awaitable[int]]
 """Runs the nightly ingest to its end; its exit code. Cancelled, it stops it."""
@@ -65,7 +65,7 @@ async def nightly(
 
 
 async def run_process(settings: Settings, *command: str) -> int:
-    """A command of `aftercall` in a process of its own, to its end; its exit code."""
+    """Return a command of `aftercall` in a process of its own, to its end; its exit code."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "aftercall.cli", *command,
         stdin=DEVNULL, stdout=DEVNULL,
@@ -98,7 +98,7 @@ Say = Callable[[str], None]
 async def run_nightly(
     settings: Settings, say: Say, on_progress: OnProgress, *, expire_all: bool = False
 ) -> NightlyReport:
-    """Run every step once, beside a service or not, on no vector index; `say` hears of waits."""
+    """Run every step once, next to a service or not, on no vector index; `say` hears of waits."""
 
     def only_waiting(phase: str) -> None:
         if phase.startswith("waiting"):  # others are over in a moment

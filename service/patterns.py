@@ -39,7 +39,7 @@ class PatternsQuery(m.WireModel):
     limit: int = Field(default=100, ge=1, le=1000)
 
     def includes(self, pattern: ConsolidatedPattern) -> bool:
-        """Whether a pattern is one of them."""
+        """Return whether a pattern is one of them."""
         return (
             self.tool_name in (None, pattern.tool_name)
             and self.server_name in (None, pattern.server_name)
@@ -48,7 +48,7 @@ class PatternsQuery(m.WireModel):
 
 
 async def listed(context: Context, workspace: str, query: PatternsQuery) -> m.FailurePatternList:
-    """Those that are asked for, most failures first."""
+    """Return those that are asked for, most failures first."""
     is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
     found = await _most(context, workspace, MAX_PATTERNS if is_filtered else query.limit)
     asked = [each for each in found if query.includes(each)][: query.limit]
@@ -73,14 +73,14 @@ async def by_pattern(context: Context, workspace: str, marks: Mapping[str, int])
 async def stored_patterns(
     context: Context, workspace: str, pattern_ids: Sequence[str]
 ) -> list[ConsolidatedPattern]:
-    """Those of the patterns that are there, in the order of the ids."""
+    """Return those of the patterns that are there, in the order of the ids."""
     rows = await context.store.knowledge.get(workspace, PATTERN, pattern_ids)
     by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
     return [by_id[each] for each in pattern_ids if each in by_id]
 
 
 async def stored_pattern(context: Context, workspace: str, pattern_id: str) -> ConsolidatedPattern:
-    """The one of that id; an `UnknownNameError` where there is none."""
+    """Return the one of that id; an `UnknownNameError` where there is none."""
     for found in await stored_patterns(context, workspace, [pattern_id]):
         return found
     raise UnknownNameError(pattern_id, (), "pattern", "GET /patterns")
@@ -93,7 +93,7 @@ async def shown(
     reviews = await reviews_of(context, workspace, patterns)
     keys = {ToolKey(workspace, each.server_name, each.tool_name) for each in patterns}
     registry = await context.memory.registry_of(workspace, keys)
-    # Two servers may have a tool of one name; then the title says which.
+    # Two servers may have a tool of one name; then the title states which.
     names = Counter(each.tool_name for each in keys | registry.shared_names)
     most = 1 if registry.is_whole else 0
 
@@ -138,7 +138,7 @@ async def change_pattern(
 async def reviews_of(
     context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
 ) -> dict[str, m.PatternReview]:
-    """What was last said of those of the patterns of which anything was."""
+    """Return what was last stated of those of the patterns of which anything was."""
     by_id = {each.pattern_id: each for each in patterns}
     found = {}
     for row in await context.store.events.state(workspace, "pattern", list(by_id)):
@@ -159,7 +159,7 @@ async def reviews_of(
 
 
 def state_of(review: m.PatternReview | None) -> m.PatternState:
-    """What a pattern is now: open, unless something else was said and still holds."""
+    """Return what a pattern is now: open, unless something else was stated and still holds."""
     return review.state if review and not review.reopened else "open"
 
 
@@ -191,7 +191,7 @@ class PatternRepair(NamedTuple):
 
 
 async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair]:
-    """The latest repairs, newest first."""
+    """Return the latest repairs, newest first."""
     rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
     return [
         PatternRepair(
@@ -208,7 +208,7 @@ async def _most(context: Context, workspace: str, limit: int) -> list[Consolidat
 
 
 async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:
-    """Which pattern a failure belongs to, by its mark in hex; as of one consolidation."""
+    """Return which pattern a failure belongs to, by its mark in hex; as of one consolidation."""
     at = await consolidated_at(context, workspace)
     if at is None:  # what is there is of a first run that is under way
         return {}

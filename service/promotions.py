@@ -51,7 +51,7 @@ async def promote(
 
 
 async def read_promotion(context: Context, workspace: str, namespace: str) -> m.PromotionStatus:
-    """What is promoted in a namespace, and how it fares."""
+    """Return what is promoted in a namespace, and how it fares."""
     registry = await context.memory.registry(workspace)
     return await _status(context, registry, _held_in(registry, namespace))
 
@@ -66,7 +66,10 @@ async def remove_promotion(context: Context, workspace: str, namespace: str) -> 
 async def promotion_history(
     context: Context, workspace: str, namespace: str, limit: int
 ) -> m.PromotionHistory:
-    """The latest changes in a namespace, newest first; none where nothing was ever promoted."""
+    """Return the latest changes in a namespace, newest first.
+
+    None where nothing was ever promoted.
+    """
     if not (events := await events_of(context.store.events, workspace, namespace, limit)):
         _check_served(await context.memory.registry(workspace), namespace)
     changes = [
@@ -105,7 +108,7 @@ async def roll_back(context: Context, workspace: str, namespace: str) -> m.Promo
 
 
 async def export_promotions(context: Context, workspace: str) -> str:
-    """All promotions, as the text of `.tool_promotions.json`."""
+    """Return all promotions, as the text of `.tool_promotions.json`."""
     held = (await context.memory.registry(workspace)).promotions
     return render_promotions(
         {name: shown_promotion(held[name].promotion, context.redactor) for name in sorted(held)}
@@ -252,7 +255,10 @@ def _held_in(registry: Registry, namespace: str) -> StoredPromotion:
 
 
 def _says_the_same(new: m.Promotion, held: m.Promotion) -> bool:
-    """Whether it says what holds already. A file has whole seconds; no time at all fits any."""
+    """Return whether it states what holds already. A file has whole seconds.
+
+    No time at all fits any.
+    """
     if new.promoted_at is None:
         return new.model_copy(update={"promoted_at": held.promoted_at}) == held
     return _in_seconds(new) == _in_seconds(held)

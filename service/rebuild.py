@@ -1,4 +1,4 @@
-"""`aftercall rebuild`: which stores, what it says meanwhile, and what it removes afterwards."""
+"""`aftercall rebuild`: which stores, what it states meanwhile, and what it removes afterwards."""
 
 import asyncio
 import time
@@ -76,7 +76,7 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
 
 @asynccontextmanager
 async def opened_beside(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[Store]:
-    """The log store, also where a service has it open; until the block ends."""
+    """Yield the log store, also where a service has it open; until the block ends."""
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(

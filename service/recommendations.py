@@ -1,4 +1,4 @@
-"""Recommendations: made from the evidence when somebody asks, kept when somebody acts on them."""
+"""Recommendations: made from the evidence when someone asks, kept when someone acts on them."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ class RecommendationQuery(m.WireModel):
 async def recommendations(
     context: Context, workspace: str, asked: RecommendationQuery
 ) -> m.RecommendationList:
-    """Those that are asked for, greatest priority first."""
+    """Return those that are asked for, greatest priority first."""
     found = await _all(context, workspace)
     if asked.tool_id is not None:
         found = await _about(context, workspace, asked.tool_id, found)
@@ -73,7 +73,7 @@ async def change_recommendation(
 
     It is kept as it is now, for it stays listed when its evidence has faded. An
     `InvalidChangeError` where it is dismissed without a reason, an `UnknownNameError` where nothing
-    is suggested under the id, and nobody ever acted on it.
+    is suggested under the id, and no one ever acted on it.
     """
     reason = (change.reason or "").strip() or None
     if change.state == "dismissed" and reason is None:

@@ -63,7 +63,7 @@ class SpaceFor(SecurityBase):
         self._scope = scope
 
     async def __call__(self, request: Request) -> Space:
-        """No route names the workspace itself: it is that of the key."""
+        """Return no route names the workspace itself: it is that of the key."""
         context = opened(request, self._scope)
         named = request.headers.get(m.WORKSPACE_HEADER)
         own = context.caller.workspace
@@ -82,7 +82,7 @@ def check_scope(access: Access, scope: m.Scope) -> None:
 
 
 def opened(request: Request, scope: m.Scope) -> Context:
-    """The context, once it is open, of a caller whose key has a scope."""
+    """Return the context, once it is open, of a caller whose key has a scope."""
     lifecycle: Lifecycle = request.app.state.lifecycle
     access = access_of(request.scope)
     if lifecycle.context is None:
@@ -162,7 +162,7 @@ class ToolFilter(m.WireModel):
     )
 
     def tool(self, workspace: str) -> ToolKey | None:
-        """The tool that is meant; None for all."""
+        """Return the tool that is meant; None for all."""
         if self.tool_name is not None:
             return ToolKey(workspace, self.server_name, self.tool_name)
         if self.server_name is not None:
@@ -171,7 +171,7 @@ class ToolFilter(m.WireModel):
 
 
 def parse_json(body: bytes, *, max_elements: int = m.MAX_BATCH) -> object:
-    """The value of a JSON text in UTF-8.
+    """Return the value of a JSON text in UTF-8.
 
     NaN, infinities and lone surrogates come through, for validation to name them with their place.
 
@@ -225,12 +225,12 @@ _INLINE_BYTES = 64 * 1024
 
 
 class JsonRequest(Request):
-    """A request whose body is JSON, for FastAPI; a large one becomes `model` beside the loop."""
+    """A request whose body is JSON, for FastAPI; a large one becomes `model` next to the loop."""
 
     model: Any = None
 
     async def body(self) -> bytes:
-        """The body of a request that carries JSON.
+        """Return the body of a request that carries JSON.
 
         The media type must be `application/json`. A web page can send that to another origin only
         after a CORS preflight, which this service never grants, so that no page can post here
@@ -258,7 +258,7 @@ class JsonRequest(Request):
 
 
 async def parsed(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
-    """What `how` makes of a body, off the event loop when that is large."""
+    """Return what `how` makes of a body, off the event loop when that is large."""
     return await aside(how, body, when=len(body) > _INLINE_BYTES)
 
 
@@ -289,16 +289,16 @@ class JsonRoute(APIRoute):
 
 
 async def read_body(request: Request) -> bytes:
-    """The body of a request that carries JSON; for routes that read it themselves."""
+    """Return the body of a request that carries JSON; for routes that read it themselves."""
     return await JsonRequest(request.scope, request.receive).body()
 
 
 async def whole_body(request: Request) -> bytes:
-    """The body as it came. `service.middleware.BodyLimits` has bounded it."""
+    """Return the body as it came. `service.middleware.BodyLimits` has bounded it."""
     try:
         return await Request.body(request)
     except ClientDisconnect:
-        # Nobody reads this answer; the log line shows it.
+        # No one reads this answer; the log line shows it.
         raise ProblemError(
             400, "disconnected", "the client went away before its body arrived"
         ) from None
@@ -348,7 +348,7 @@ GZIP = 31
 
 
 def gunzip(packed: bytes, most: int) -> bytes:
-    """What is packed, at most `most` bytes of it.
+    """Return what is packed, at most `most` bytes of it.
 
     A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives says nothing about what
     comes out. Unpacking stops at the first byte too many.

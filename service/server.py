@@ -1,6 +1,6 @@
 """Processes: one that serves, from its socket to its last flush, and one that learns and embeds.
 
-Any number of workers may run beside any number of services on the same server stores. They share
+Any number of workers may run next to any number of services on the same server stores. They share
 out the workspaces by leases; one that ends or is killed is followed by the others.
 """
 
@@ -144,7 +144,7 @@ them, so that it is the client that closes and no request meets a closing connec
 _RESERVED_FILES = 200
 """Open files that are left to the stores, the index and the model, and to those refused."""
 _ANSWERED = 50
-"""Connections above the bound that are told so; more are closed without a word."""
+"""Connections above the bound that are shown so; more are closed without a word."""
 _PATIENCE_S = 1.0
 _LOG_EVERY_S = 10.0
 logger = logging.getLogger(__name__)
@@ -243,7 +243,7 @@ class _BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        """Answer beside the app; close when the client has read that, or a second later."""
+        """Answer next to the app; close when the client has read that, or a second later."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.close()  # it would stand in the middle of another answer
             return
@@ -349,7 +349,7 @@ async def serve(
 
 
 async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
-    """Learn until SIGINT or SIGTERM; then end the batch at hand and give back what is claimed.
+    """Learn until SIGINT or SIGTERM; then end the batch available and give back what is claimed.
 
     A server that is away is waited for. A second signal ends the process where it stands, which is
     safe: a batch is committed whole or not at all.
@@ -373,7 +373,7 @@ async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
 
 
 def _phases(lifecycle: Lifecycle) -> OnPhase:
-    """Logs what is being done; what is waited for is told again and again, and logged once."""
+    """Logs what is being done; what is waited for is shown again and again, and logged once."""
 
     def phase(what: str) -> None:
         if what != lifecycle.phase:

@@ -28,7 +28,7 @@ _MIB = 1024 * 1024
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reachable from this machine only."""
+    """Return whether an address to listen on is reachable from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -112,7 +112,7 @@ class ServerSettings(Section):
     """Address of your trace viewer, such as `https://jaeger.example.org/trace/{trace_id}`: sessions
     link to it. Unless set, they show the id of a trace."""
     allow_strangers: bool = False
-    """Whether anybody may read and write where others can reach the service and there is no key;
+    """Whether anyone may read and write where others can reach the service and there is no key;
     else it does not start there."""
     dashboard: bool = True
     """Whether `/dashboard` is there."""
@@ -121,7 +121,7 @@ class ServerSettings(Section):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Return whether only this machine can reach it."""
         return is_loopback(self.host)
 
 
@@ -144,7 +144,7 @@ class DataSettings(Section):
 
 
 class MongoSettings(Section):
-    """MongoDB as the log store, in the place of the embedded one."""
+    """MongoDB as the log store, instead of the embedded one."""
 
     uri: SecretStr | None = None
     """Address of MongoDB, `mongodb://...` or `mongodb+srv://...`, with user and TLS options as the
@@ -160,7 +160,7 @@ class MongoSettings(Section):
 
 
 class QdrantSettings(Section):
-    """A Qdrant server as the vector index, in the place of the embedded one."""
+    """A Qdrant server as the vector index, instead of the embedded one."""
 
     url: str | None = None
     """Address of Qdrant, such as `http://qdrant:6333`; `https` for TLS. Unless set, the embedded
@@ -232,7 +232,7 @@ class NightlySettings(Section):
     """When `aftercall serve` has the nightly run done by itself."""
 
     every_h: float = Field(24.0, ge=0, le=8760)
-    """Hours from one nightly run to the next, done beside the service; 0 for none, where a
+    """Hours from one nightly run to the next, done next to the service; 0 for none, where a
     scheduler runs `aftercall nightly`."""
 
 
@@ -258,7 +258,7 @@ class EmbeddingSettings(Section):
 
 
 class BoundarySettings(Section):
-    """When a tool is said to be asked for several jobs."""
+    """When a tool is stated to be asked for several jobs."""
 
     min_failures: int = Field(5, ge=1, le=64)
     """Boundary failures before a tool is warned of."""
@@ -291,7 +291,7 @@ class LimitSettings(Section):
     body_bytes: int = Field(8 * _MIB, ge=1024, le=1024 * _MIB)
     """Largest request body, in bytes."""
     buffered_bytes: int = Field(64 * _MIB, ge=1024)
-    """Bytes of request bodies held at a time; beyond it callers are told to wait."""
+    """Bytes of request bodies held at a time; beyond it callers are shown to wait."""
     unpacked_bytes: int = Field(32 * _MIB, ge=1024, le=1024 * _MIB)
     """Largest body after unpacking, where packed ones are taken (`/v1/traces`)."""
     body_timeout_s: float = Field(30.0, gt=0, le=3600)
@@ -331,7 +331,7 @@ class AlertSettings(Section):
 
 
 class LogSettings(Section):
-    """What the service says of its work, on stderr."""
+    """What the service states of its work, on stderr."""
 
     format: Literal["auto", "text", "json"] = "auto"
     """`text`, `json` lines, or `auto`: text on a terminal, else json."""
@@ -363,7 +363,10 @@ class Settings(BaseModel):
     log: LogSettings = Field(default_factory=LogSettings)
 
     def with_values(self, **sections: Mapping[str, object]) -> Self:
-        """A copy with some fields of some sections replaced; None leaves a field as it is."""
+        """Return a copy with some fields of some sections replaced.
+
+        None leaves a field as it is.
+        """
         values: dict[str, Any] = self.model_dump()
         for section, fields in sections.items():
             values[section] |= {name: value for name, value in fields.items() if value is not None}

@@ -83,7 +83,7 @@ def _members(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, io.Buff
 
 
 def _recoded(stream: "io.BufferedReader[Any]", name: str) -> "io.BufferedReader[Any]":
-    """A stream as UTF-8, where it is UTF-16 and says so."""
+    """Return a stream as UTF-8, where it is UTF-16 and states so."""
     if not stream.peek(2).startswith(_UTF_16):
         return stream
     data = stream.read(MAX_RECODED + 1)

@@ -25,7 +25,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class RequestSpans:
-    """Pure ASGI, outermost; the caller's `traceparent` says which trace a request belongs to."""
+    """Pure ASGI, outermost; the caller's `traceparent` states which trace a request belongs to."""
 
     def __init__(self, app: ASGIApp, tracer: Tracer, stages: StageMeter) -> None:
         self._app = app
@@ -106,7 +106,7 @@ class StageSpans:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
-        """A stage begins, and ends with the block."""
+        """Yield a stage begins, and ends with the block."""
         with self._tracer.start_as_current_span(
             name, record_exception=False, set_status_on_exception=False
         ) as span:

@@ -49,7 +49,7 @@ async def totals(
     asked: Iterable[m.UsageWindow] = m.LATEST_WINDOWS,
     with_durations: bool = True,
 ) -> m.Totals:
-    """All calls within each window; durations are most of the work."""
+    """Return all calls within each window; durations are most of the work."""
     windows = []
     for window in asked:
         span = span_of(context, workspace, window)
@@ -101,7 +101,7 @@ async def usage(context: Context, workspace: str, window: m.UsageWindow, limit: 
 async def called(
     context: Context, workspace: str, window: m.UsageWindow, limit: int
 ) -> list[m.ToolUsage]:
-    """As `usage` tells tools, without their durations."""
+    """As `usage` shows tools, without their durations."""
     found, _ = await _by_tool(span_of(context, workspace, window), limit, with_durations=False)
     return found
 
@@ -139,7 +139,7 @@ async def trend(
 async def latency(
     context: Context, workspace: str, window: m.UsageWindow, tool: ToolKey | None = None
 ) -> m.Latency:
-    """How long calls took, hour by hour or day by day, of one tool or all."""
+    """Return how long calls took, hour by hour or day by day, of one tool or all."""
     span, about = await _span(context, workspace, window)
     points = await span.points((_DURATIONS,), tool)
     return m.Latency(
@@ -175,7 +175,7 @@ async def tools(
 async def agent(
     context: Context, workspace: str, agent: str, window: m.UsageWindow
 ) -> m.AgentStatistics:
-    """The calls of one agent; those of a known one that has none in the window are none."""
+    """Return the calls of one agent; those of a known one that has none in the window are none."""
     span, about = await _span(context, workspace, window)
     longest = await _agents(span_of(context, workspace, "30d"))
     if agent not in longest or agent == what.OTHER:
@@ -203,7 +203,7 @@ async def agent(
 async def reflection(
     context: Context, workspace: str, window: m.UsageWindow
 ) -> m.ReflectionStatistics:
-    """What asking about failures did.
+    """Return what asking about failures did.
 
     Which retry belongs to which first attempt is not counted: `tasks` takes each success for that
     of another task, as many as there are.
@@ -338,7 +338,7 @@ async def _met(
 async def pattern(
     context: Context, workspace: str, pattern_id: str, window: m.UsageWindow
 ) -> m.PatternHistory:
-    """How often a pattern was met, day by day."""
+    """Return how often a pattern was met, day by day."""
     stored = await stored_pattern(context, workspace, pattern_id)
     [answered] = await shown(context, workspace, [stored])
     span, about = await _span(context, workspace, window)
@@ -351,7 +351,7 @@ async def pattern(
 
 
 async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics:
-    """What suggestions promised and what came of it, of the latest outcomes."""
+    """Return what suggestions promised and what came of it, of the latest outcomes."""
     rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
     judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
@@ -438,7 +438,7 @@ def _answers(sums: Counter[str]) -> m.AnswerCounts:
 async def _repair_times(
     context: Context, workspace: str, about: Mapping[str, Any]
 ) -> tuple[m.RepairTimes, m.RepairTimes]:
-    """Of the failures that were mended in a window: those by a suggestion, and the others."""
+    """Of the failures that were repaired in a window: those by a suggestion, and the others."""
     waited: dict[bool, list[float]] = {True: [], False: []}
     for _, each in await latest_repairs(context, workspace):
         if about["since"] <= each.mended_at <= about["until"]:
@@ -455,7 +455,7 @@ async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:
 
 
 def pairs(pairs: Iterable[tuple[int, int]]) -> m.CallCounts:
-    """The sums of successes and failures."""
+    """Return the sums of successes and failures."""
     worked, failed = map(sum, zip((0, 0), *pairs, strict=True))
     return m.CallCounts(successes=worked, failures=failed)
 

@@ -123,7 +123,7 @@ def opened_store(
     beside: bool = False,
     patience_s: float | None = None,
 ) -> AbstractAsyncContextManager[Store]:
-    """The log store, until the block ends; a server that is away is waited for.
+    """Return the log store, until the block ends; a server that is away is waited for.
 
     It is MongoDB where an address of one is set, else the embedded store, which a running service
     may have open with `beside`. A server is waited for `patience_s` seconds; None: for ever.
@@ -138,7 +138,7 @@ async def opened_embedder(
     on_phase: OnPhase = lambda _: None,
     embedder: Future[CachedEmbedder] | None = None,
 ) -> AsyncIterator[CachedEmbedder]:
-    """The embedder, until the block ends; the one that is being opened already, if any."""
+    """Yield the embedder, until the block ends; the one that is being opened already, if any."""
     on_phase("loading its embedding model")
     chosen = settings.embedding
     opened = await (
@@ -165,7 +165,7 @@ async def _reached(
     on_phase: OnPhase,
     patience_s: float | None,
 ) -> AsyncIterator[ClosableT]:
-    """What is opened in the log's server or folder, which is waited for if it is a server."""
+    """Yield what is opened in the log's server or folder, which is waited for if it is a server."""
     where = f"the log store at {where_store_is(settings)}"
     patience_s = 0 if settings.mongo.uri is None else patience_s
     room = await when_it_answers(opened, where, on_phase=on_phase, patience_s=patience_s)
@@ -223,21 +223,24 @@ async def index_place(settings: Settings, store: Store) -> protocol.IndexPlace:
 
 
 def is_remote(settings: Settings) -> bool:
-    """Whether any of the stores is a server, which may be away for a while."""
+    """Return whether any of the stores is a server, which may be away for a while."""
     return settings.mongo.uri is not None or settings.qdrant.url is not None
 
 
 def where_store_is(settings: Settings) -> str:
-    """The log store's address for messages, without credentials: hosts and ports, or the folder."""
+    """Return the log store's address for messages, without credentials.
+
+    Hosts and ports, or the folder.
+    """
     if settings.mongo.uri is None:
         return str(settings.data.dir)
-    # From behind the last @: a password may hold a slash that somebody forgot to escape.
+    # From behind the last @: a password may hold a slash that someone forgot to escape.
     rest = settings.mongo.uri.get_secret_value().split("://", 1)[-1].rsplit("@", 1)[-1]
     return rest.split("/", 1)[0].split("?", 1)[0]
 
 
 def where_index_is(settings: Settings) -> str:
-    """The vector index's address for messages, without credentials."""
+    """Return the vector index's address for messages, without credentials."""
     if (url := settings.qdrant.url) is None:
         return str(settings.data.dir)
     if url.startswith(LOCAL_QDRANT):
@@ -250,7 +253,7 @@ def where_index_is(settings: Settings) -> str:
 async def open_named(
     place: protocol.IndexPlace, name: str, embedder: Embedder
 ) -> protocol.VectorIndex:
-    """The index of a name for the vectors of an embedder."""
+    """Return the index of a name for the vectors of an embedder."""
     return await opening.open_index(
         place, name, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )

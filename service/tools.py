@@ -1,4 +1,4 @@
-"""Registered tools, and failures of theirs that somebody marks: checked, then an event of the log.
+"""Registered tools, and failures of theirs that someone marks: checked, then an event of the log.
 
 Changes of tools and promotions are made one at a time (`Context.changing`): each looks at what
 there is and writes before the next one looks. Else two puts at once could close a circle.
@@ -56,7 +56,7 @@ class InvalidChangeError(ValueError):
 
 
 class RefusedError(ValueError):
-    """The change makes no sense here, such as a circle of `evolvedFrom`; the message says why."""
+    """The change makes no sense here, such as a circle of `evolvedFrom`; the message states why."""
 
 
 async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpec) -> Tool:
@@ -128,7 +128,7 @@ def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
 async def _drift(
     context: Context, before: contents.StoredTool, schema: JsonObject | None
 ) -> list[ContractChange]:
-    """What has changed of a tool's contract, as known before and by this schema."""
+    """Return what has changed of a tool's contract, as known before and by this schema."""
     known, old = before.tool.contract_changes, before.tool.input_schema
     if schema is None or old is None or content_hash(schema) == before.tool.schema_hash:
         return known
@@ -138,7 +138,7 @@ async def _drift(
 
 
 async def list_tools(context: Context, workspace: str) -> ToolList:
-    """All registered tools, with the negative tags that marks gave them beside their own."""
+    """All registered tools, with the negative tags that marks gave them next to their own."""
     stored = await context.memory.tools(workspace)
     known = await context.memory.statistics([each.tool_key for each in stored])
     asker = key_mark(context.caller.principal)
@@ -166,7 +166,7 @@ async def get_tool(
 
 
 async def tools_called(context: Context, workspace: str, name: str) -> list[ToolKey]:
-    """The tools of a registered id; else those whose calls are recorded under the name.
+    """Return the tools of a registered id; else those whose calls are recorded under the name.
 
     Several where servers have tools of one name; an `UnknownToolError`, with the nearest names,
     where there is none.
@@ -266,7 +266,10 @@ async def mark_failure(
 def _failed(
     registry: Registry, tool_id: str, version: str | None, call: contents.StoredExecution | None
 ) -> tuple[ToolCandidate, str | None]:
-    """What failed, and in which version: that of the call, of this tool, or what is in force."""
+    """Return what failed, and in which version.
+
+    That of the call, of this tool, or what is in force.
+    """
     stored = _registered(registry, tool_id)
     in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
     possible = [in_force, plain]

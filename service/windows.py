@@ -1,6 +1,6 @@
 """Windows: hours of a workspace up to now, and sums of its counters over them.
 
-They are right up to what has been learned; `is_complete` says whether that is all. A window ends
+They are right up to what has been learned; `is_complete` states whether that is all. A window ends
 now: `24h` begins with an hour, 24 hours before the present one; `7d` and `30d` begin with a day, so
 that whole days add up to them. One of dates has whole hours or days, and ends now at the latest.
 """
@@ -38,7 +38,7 @@ class WindowHours:
 
     @property
     def unit(self) -> Literal["hour", "day"]:
-        """What a step is called."""
+        """Return what a step is called."""
         return "hour" if self.step == 1 else "day"
 
     @property
@@ -48,13 +48,13 @@ class WindowHours:
         return replace(self, first=self.first - hours, last=self.first - 1)
 
     async def known_before(self) -> "WindowHours | None":
-        """The same; None where it reaches to before the first call."""
+        """Return the same; None where it reaches to before the first call."""
         before = self.before
         is_long = self.window not in ("24h", "7d")
         return None if is_long and not (await before.by_name(what.COUNTED)).total() else before
 
     async def about(self) -> dict[str, Any]:
-        """What every answer says of its window."""
+        """Return what every answer states of its window."""
         context = self.context
         now = context.clock().astimezone(UTC)
         # Before the log is read, which else may lack an answer.
@@ -75,7 +75,7 @@ class WindowHours:
         by: tuple[CounterDimension, ...],
         tools: tuple[ToolKey, ...] | None = None,
     ) -> list[CounterSum]:
-        """Sums of counters. The present hour is read anew, hours that are over where they must be.
+        """Sums of counters. The present hour is read again, hours that are over where they must be.
 
         Counters only grow within a generation, so hours that are over hold what they held as long
         as no more is counted in them.
@@ -156,7 +156,7 @@ class WindowHours:
 
 
 def span_of(context: Context, workspace: str, window: m.UsageWindow) -> WindowHours:
-    """The hours of a window of a workspace."""
+    """Return the hours of a window of a workspace."""
     last = hour_of(context.clock())
     if dates := m.window_dates(window):
         first, end = map(hour_of, dates)
@@ -170,7 +170,7 @@ def span_of(context: Context, workspace: str, window: m.UsageWindow) -> WindowHo
 
 
 def window_before(context: Context, window: m.UsageWindow) -> m.UsageWindow:
-    """The same span of time before a window."""
+    """Return the same span of time before a window."""
     before = span_of(context, "", window).before
     ends = _moment(before.first), _moment(before.last)
     is_days = ends[0].hour == 0 and ends[1].hour == _DAY - 1

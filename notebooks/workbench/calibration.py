@@ -1,4 +1,4 @@
-"""Calibration: whether a confidence means what it says. Pure.
+"""Calibration: whether a confidence means what it states. Pure.
 
 Throughout, `confidences` are probabilities in [0, 1] and `hits` say whether what was promised came
 true, in the same order.
@@ -48,7 +48,7 @@ def reliability(
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 90 % interval of a share seen in `count` trials (Wilson 1927); (0, 1) for none."""
+    """Return the 90 % interval of a share seen in `count` trials (Wilson 1927); (0, 1) for none."""
     if not count:
         return 0.0, 1.0
     spread = _Z * sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
@@ -95,7 +95,7 @@ class RiskCoverage:
 def risk_coverage(
     confidences: Sequence[float], hits: Sequence[bool], *, asked: int
 ) -> RiskCoverage:
-    """The risk-coverage curve (El-Yaniv and Wiener 2010), one point per distinct confidence.
+    """Return the risk-coverage curve (El-Yaniv and Wiener 2010), one point per distinct confidence.
 
     Args:
         confidences: of the questions that were answered.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ingest.nightly import NightlyReport
 
 _TIMEOUT_S = 60.0
-"""A notebook shares its processors with the service; nobody is helped by a short patience."""
+"""A notebook shares its processors with the service; no one is helped by a short patience."""
 
 
 class InProcessClient(AsyncClient):
@@ -47,7 +47,7 @@ class InProcessClient(AsyncClient):
 async def in_process(
     data_dir: Path | None = None, *, embedder: str | None = None
 ) -> AsyncIterator[InProcessClient]:
-    """A service in this process, until the block ends; its data stay in `data_dir` alone.
+    """Yield a service in this process, until the block ends; its data stay in `data_dir` alone.
 
     `embedder` is the environment's when None; `hashing` needs no model: it is for tests, and knows
     likeness of words alone.

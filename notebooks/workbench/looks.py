@@ -1,4 +1,4 @@
-"""How the plots look: colours that colour-blind readers tell apart, on white, with quiet axes."""
+"""How the plots look: colours that colour-blind readers show apart, on white, with quiet axes."""
 
 import matplotlib.pyplot as plt
 from cycler import cycler
@@ -18,7 +18,7 @@ line of any of them but yellow and sky has a contrast of 4.5 : 1 on white."""
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, BLACK, GREY)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
-"""Lines differ by form too, so that nothing is told by colour alone."""
+"""Lines differ by form too, so that nothing is shown by colour alone."""
 
 
 def use_looks() -> None:
@@ -50,7 +50,7 @@ def use_looks() -> None:
 def plot(
     title: str, x: str, y: str, *, columns: int = 1, height: float = 4.2
 ) -> tuple[Figure, list[Axes]]:
-    """An empty figure of some panels side by side; the first has the title.
+    """Return an empty figure of some panels side by side; the first has the title.
 
     Args:
         title: of the first panel.

@@ -1,4 +1,4 @@
-"""A proposer of a researcher's own beside those of the service, inside this process."""
+"""A proposer of a researcher's own next to those of the service, inside this process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -23,7 +23,7 @@ _JOBS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "film_finder": (("ticket refund", "refunding tickets"), ("film reviews", "reviewing films")),
 }  # fmt: skip
-"""What each tool is asked for beside its own job, in its words."""
+"""What each tool is asked for next to its own job, in its words."""
 
 _NAMES_ALL = frozenset({"page_fetcher"})
 """Tools that name all jobs of a request; the others name one."""

@@ -25,7 +25,7 @@ _LOOKS = 100
 
 
 class NothingToShowError(AftercallError):
-    """The service has not what a cell is about; the message says what it needs."""
+    """The service has not what a cell is about; the message states what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Session:
         """Go on only with something found.
 
         Raises:
-            NothingToShowError: it is empty; `what` is told to the reader.
+            NothingToShowError: it is empty; `what` is shown to the reader.
         """
         if not found:
             raise NothingToShowError(f"this part needs {what}; there is none yet: {self.about}")
@@ -54,7 +54,9 @@ class Session:
         await _learned(self.client)
 
     async def usage(self, window: UsageWindow = "30d", *, limit: int = 20) -> Usage:
-        """How tools were called, once all is counted; some seconds later as far as it is known.
+        """Return how tools were called, once all is counted.
+
+        Some seconds later as far as it is known.
 
         Args:
             window: up to now.
@@ -82,7 +84,9 @@ async def open_session(
     calls_per_day: int = CALLS_PER_DAY,
     ask: bool = True,
 ) -> Session:
-    """A session with the service at `url`; without one, with a played history in this process.
+    """Return a session with the service at `url`.
+
+    Without one, with a played history in this process.
 
     Args:
         url: of a running service, such as `http://127.0.0.1:8799`.
@@ -101,7 +105,7 @@ async def open_session(
 
 
 async def open_scratch() -> Session:
-    """A session with an empty service inside this process, to write to as one likes."""
+    """Return a session with an empty service inside this process, to write to as one likes."""
     return await _opened(_inside(), is_server=False, where="an empty service inside this process")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 MAX_CELL = 160
-"""Characters of a cell that are shown: a tool may have said a page."""
+"""Characters of a cell that are shown: a tool may have stated a page."""
 
 _CELL = "padding:0.2em 0.8em;vertical-align:top;"
 _NUMBER = _CELL + "text-align:right;font-variant-numeric:tabular-nums;"
@@ -50,7 +50,7 @@ class Table:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> Table:
-    """A table of anything: numbers with two decimals, None as nothing, long texts cut.
+    """Return a table of anything: numbers with two decimals, None as nothing, long texts cut.
 
     Raises:
         ValueError: a row has not one cell per column.
@@ -67,7 +67,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, caption: 
 
 
 def percent(share: float | None) -> str:
-    """A share from 0 to 1 with one decimal at most, as `83.3 %`; nothing for None."""
+    """Return a share from 0 to 1 with one decimal at most, as `83.3 %`; nothing for None."""
     return "" if share is None else f"{share * 100:.1f}".removesuffix(".0") + " %"
 
 

@@ -1,7 +1,7 @@
 """Failed calls whose right form is known, since simulated agents and tools made them.
 
 They are new ones: made as those of the history that `aftercall demo --history` plays, with another
-seed, and never recorded. Each could be mended by other parameters; what needs patience or rights
+seed, and never recorded. Each could be repaired by other parameters; what needs patience or rights
 is left out.
 """
 
@@ -24,7 +24,7 @@ from service.demo.simulated_tools import (
 
 Verdict = Literal["right", "something else", "fails"]
 """Of a corrected call: it does what its caller meant; it succeeds and does something else, which
-nobody is told; or it fails again."""
+no one is shown; or it fails again."""
 
 _DAY = PHASES - 1
 _TRIES = 100
@@ -49,12 +49,12 @@ class Trial:
 
 
 def trial_tools() -> set[str]:
-    """The ids of the tools that trials are about; a service should know them to be asked."""
+    """Return the ids of the tools that trials are about; a service should know them to be asked."""
     return {tool.tool_id for tool in tools_on(_DAY) if tool.slips}
 
 
 def make_trials(count: int, *, seed: int = 1) -> list[Trial]:
-    """Some failed calls, the same for the same seed."""
+    """Return some failed calls, the same for the same seed."""
     dice = Random(f"trials {seed}")  # noqa: S311  # repeatable, keeps no secret
     tools = [tool for tool in tools_on(_DAY) if tool.slips]
     weights = [tool.popularity for tool in tools]
@@ -69,7 +69,7 @@ def make_trials(count: int, *, seed: int = 1) -> list[Trial]:
 
 
 def verdict(trial: Trial, parameters: JsonObject) -> Verdict:
-    """What becomes of a corrected call."""
+    """Return what becomes of a corrected call."""
     if _fault(trial.tool, parameters, trial.question.session_id or "") is not None:
         return "fails"
     return "right" if trial.tool.same(parameters, trial.meant) else "something else"
@@ -100,7 +100,10 @@ def _trial(tool: SimTool, dice: Random, name: str) -> Trial | None:
 
 
 def _fault(tool: SimTool, parameters: JsonObject, name: str) -> ToolFault | None:
-    """How the tool refuses a call in an hour in which its server is well; None if it does not."""
+    """Return how the tool refuses a call in an hour in which its server is well.
+
+    None if it does not.
+    """
     dice = Random(name)  # noqa: S311  # as above
     for _ in range(_TRIES):
         moment = CallMoment(day=_DAY, load=0.0, may_write=True, dice=dice)

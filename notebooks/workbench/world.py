@@ -84,11 +84,14 @@ class World:
         ]
 
     def tools(self, call: Call) -> list[int]:
-        """Those that there are at a call."""
+        """Return those that there are at a call."""
         return [tool for tool in range(len(TOOLS)) if self._is_there(tool, call)]
 
     def rates(self, call: Call) -> Rates:
-        """The hidden success rate of each tool at a call; -1 of one that is not there yet."""
+        """Return the hidden success rate of each tool at a call.
+
+        -1 of one that is not there yet.
+        """
         rates = self._rates[:, call.kind].copy()
         begins, ends = self.trouble
         if begins <= call.day < ends:
@@ -112,7 +115,7 @@ class Run:
 
 
 def run_of(world: World, chosen: Sequence[int]) -> Run:
-    """The outcomes and the regret of a choice for each call of a world."""
+    """Return the outcomes and the regret of a choice for each call of a world."""
     rates = np.array([world.rates(call) for call in world.calls])
     of_chosen = rates[np.arange(len(rates)), np.array(chosen)]
     lucks = np.array([call.luck for call in world.calls])

@@ -11,7 +11,7 @@ from aftercall.json_values import bounded_text, printable_json
 from aftercall.models.calls import Account, AccountedValue
 
 MAX_ACCOUNT_CHARS = 400
-"""Of an account in words: it stands beside the changes themselves, of which each has 200."""
+"""Of an account in words: it stands next to the changes themselves, of which each has 200."""
 _MAX_NAME = 60
 _MAX_REASON = 100
 _ORIGINS = {
@@ -91,7 +91,7 @@ def _parent(path: str) -> tuple[str, ...]:
 
 
 def _name(path: str, *, short: bool = False) -> str:
-    """A place in marks: `edits[0].oldText`, or its last name alone."""
+    """Return a place in marks: `edits[0].oldText`, or its last name alone."""
     parts = _parts(path)
     words = ""
     for part in parts[-1:] if short else parts:
@@ -105,5 +105,5 @@ def _reason(why: str) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """A text on one line, which cannot end the marks around it."""
+    """Return a text on one line, which cannot end the marks around it."""
     return bounded_text(printable_json(text[: limit + 1])[1:-1].replace("`", "'"), limit)

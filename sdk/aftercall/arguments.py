@@ -2,7 +2,7 @@
 
 Model APIs hand a call's arguments over as a text. Mostly it is JSON; small models write it with
 single quotes, a trailing comma, Python's literals, in a fence, or as JSON text of JSON text. What
-is cut off is kept as it came: nobody knows how it would go on.
+is cut off is kept as it came: no one knows how it would go on.
 """
 
 import ast
@@ -28,7 +28,7 @@ from aftercall.outcomes import ToolFailedError
 MAX_ARGUMENTS = 64 * 1024
 """Characters of the text of a call's arguments that are read where it is no JSON."""
 INVALID_ARGUMENTS = "InvalidArguments"
-"""Type of the error of a call whose arguments are a text that says no object."""
+"""Type of the error of a call whose arguments are a text that states no object."""
 READ_NOTE = "the arguments came as a text that is no JSON object, and were read as one"
 _QUOTES = r"(?<!\\)\"(?:\\.|[^\"\\])*+\"|(?<!\\)'(?:\\.|[^'\\\n])*+'"
 _QUOTED = re.compile(_QUOTES, re.DOTALL)
@@ -52,17 +52,17 @@ class Arguments:
     """The arguments of a call, as an object if they are one or say one."""
 
     parameters: JsonObject | None
-    """None where a text says no object; such a call is not made."""
+    """None where a text states no object; such a call is not made."""
     text: str | None = None
     """The text, where it is no JSON object; as it came."""
 
     @property
     def note(self) -> str:
-        """What was repaired, in words; empty where nothing was."""
+        """Return what was repaired, in words; empty where nothing was."""
         return "" if self.text is None or self.parameters is None else READ_NOTE
 
     def recorded(self) -> dict[str, Any]:
-        """Return the fields of an execution; where no object is said, none is known."""
+        """Return the fields of an execution; where no object is stated, none is known."""
         is_read = self.parameters is not None
         return {
             "parameters": self.parameters or {},
@@ -72,7 +72,7 @@ class Arguments:
 
 
 class UnreadableArgumentsError(ToolFailedError):
-    """The arguments of a call are a text that says no object, so the call was not made."""
+    """The arguments of a call are a text that states no object, so the call was not made."""
 
     def __init__(self) -> None:
         message = (
@@ -84,7 +84,7 @@ class UnreadableArgumentsError(ToolFailedError):
 
 
 def arguments_of(given: JsonObject | str) -> Arguments:
-    """Return the arguments that an object or a text says; blank text is a call without any."""
+    """Return the arguments that an object or a text states; blank text is a call without any."""
     if not isinstance(given, str):
         return Arguments(given)
     if not given.strip():
@@ -96,9 +96,9 @@ def arguments_of(given: JsonObject | str) -> Arguments:
 
 
 def read_arguments(text: str, *, unclosed: bool = False) -> JsonObject | None:
-    """Return the object that the text of a call's arguments says, however loosely it is written.
+    """Return the object that the text of a call's arguments states, however loosely it is written.
 
-    None where it says none, where it is cut off, and where the object would not hold the words of
+    None where it states none, where it is cut off, and where the object would not hold the words of
     the text, those and no others: nothing is completed by a guess, and nothing is lost. With
     `unclosed`, brackets may be missing behind a whole last value: for a suggestion, not for a call.
     """
@@ -149,7 +149,7 @@ def _read_loosely(text: str) -> JsonObject | None:
 
 
 def is_cut_off(text: str, *, unclosed: bool = False) -> bool:
-    """Whether a text breaks off: brackets or a quote are open at its end.
+    """Return whether a text breaks off: brackets or a quote are open at its end.
 
     With `unclosed`, only where no whole value stands before the open brackets.
     """
@@ -162,7 +162,7 @@ def is_cut_off(text: str, *, unclosed: bool = False) -> bool:
 
 
 def is_in_text(found: JsonObject, text: str) -> bool:
-    """Whether every text in an object stands in the text that it was read from."""
+    """Return whether every text in an object stands in the text that it was read from."""
     written = text + text.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
     is_empty_there = '""' in text or "''" in text
     return all(
@@ -173,7 +173,7 @@ def is_in_text(found: JsonObject, text: str) -> bool:
 
 
 def _is_all_of(text: str, found: JsonObject) -> bool:
-    """Whether every word between the outer brackets of a text is in the object."""
+    """Return whether every word between the outer brackets of a text is in the object."""
     start, end = text.find("{"), text.rfind("}")
     inner = text[max(start, 0) : end if end > start else len(text)]
     texts = " ".join(_texts(found))

@@ -1,4 +1,4 @@
-"""Work beside the caller: in time, in a thread, on a loop of its own, in a process of its own."""
+"""Work next to the caller: in time, in a thread, on a loop of its own, in a process of its own."""
 
 import asyncio
 import contextvars
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _TICK_S = 0.02
 """How often it is looked at how much a running program wrote."""
 _GLANCE_S = 0.0005
-"""How often it is looked at whether somebody still waits."""
+"""How often it is looked at whether someone still waits."""
 
 
 def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
@@ -45,7 +45,7 @@ def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
 
 @dataclass(slots=True)
 class Precedence:
-    """Lets what somebody waits for go first: all threads share one interpreter lock."""
+    """Lets what someone waits for go first: all threads share one interpreter lock."""
 
     waiting: list[None] = field(default_factory=list)
     """One for each who waits now: a list is changed by several threads without a loss."""
@@ -57,7 +57,7 @@ class Precedence:
         self.waiting.pop()
 
     def let(self, most_s: float) -> None:
-        """In a thread: wait until nobody waits any more, `most_s` seconds at most."""
+        """In a thread: wait until no one waits any more, `most_s` seconds at most."""
         until = time.monotonic() + most_s
         while self.waiting and time.monotonic() < until:
             time.sleep(_GLANCE_S)
@@ -69,7 +69,7 @@ _LARGE = ThreadPoolExecutor(2, thread_name_prefix="aftercall-large")
 
 
 async def aside(call: Callable[..., T], *given: Any, when: bool = True) -> T:
-    """What `call` returns: made in one of two threads beside the loop `when` that takes long.
+    """What `call` returns: made in one of two threads next to the loop `when` that takes long.
 
     Two, so that the loop waits for no more than those, however much is asked.
     """
@@ -98,13 +98,13 @@ def _started(call: Callable[[], T]) -> "Future[T]":
 
 
 async def to_the_end(work: "asyncio.Future[T]") -> T:
-    """The result of `work`. A caller that is cancelled waits until it is done."""
+    """Return the result of `work`. A caller that is cancelled waits until it is done."""
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
         await asyncio.wait([work])
         if not work.cancelled():
-            work.exception()  # it counts as seen, for nobody asks any more
+            work.exception()  # it counts as seen, for no one asks any more
         raise
 
 
@@ -141,7 +141,7 @@ async def run_program(
 
     What it has started ends with it, and it ends when the caller is cancelled. A child that makes a
     session of its own (`setsid`) escapes this: containers hold such programs. Input and output are
-    temporary files, so that nobody waits for a pipe that a child holds open.
+    temporary files, so that no one waits for a pipe that a child holds open.
 
     It is killed after `timeout_s` seconds, or when it writes more than `max_stdout_bytes`; None
     takes any number, and standard error goes to standard output. `kept_bytes` are kept of the end
@@ -190,7 +190,7 @@ def _end_of(file: IO[bytes], most: int) -> bytes:
 async def within(
     timeout_s: float, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """What a call returns within so many seconds."""
+    """Return what a call returns within so many seconds."""
     return await asyncio.wait_for(call(*args, **kwargs), timeout_s)
 
 
@@ -208,7 +208,7 @@ def within_sync(
 
 
 async def each(items: AsyncIterable[T] | Iterable[T]) -> AsyncIterator[T]:
-    """The items of either kind of iterable, awaited where that is asked."""
+    """Yield the items of either kind of iterable, awaited where that is asked."""
     if isinstance(items, AsyncIterable):
         async for item in items:
             yield item
@@ -228,7 +228,7 @@ class BackgroundLoop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work returns. Where the caller is interrupted, the work is cancelled.
+        """Return what the work returns. Where the caller is interrupted, the work is cancelled.
 
         It is a `RuntimeError` that the loop was closed, or that the caller runs on it.
         """

@@ -103,7 +103,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def qualifiers_of(name: str) -> frozenset[str]:
-    """The words of a parameter's name that limit, negate or qualify; empty for most.
+    """Return the words of a parameter's name that limit, negate or qualify; empty for most.
 
     A mark such as in `!names` or `id<` is one too.
     """
@@ -143,7 +143,7 @@ def _begins(word: str, stem: str) -> bool:
 def reads_only(
     tool_name: str, annotations: ToolAnnotations | None, call: Iterable[str] = ()
 ) -> bool:
-    """Whether a tool says, or is presumed by its name where it says nothing, only to read.
+    """Whether a tool states, or is presumed by its name where it states nothing, only to read.
 
     Nothing is presumed of a `call` that has parameters such as `dryRun` or `overwrite`.
     """
@@ -161,7 +161,7 @@ def reads_only(
 
 
 def destroys(tool_name: str, annotations: ToolAnnotations | None) -> bool:
-    """Whether a tool is declared destructive, or has a destroying verb in its name."""
+    """Return whether a tool is declared destructive, or has a destroying verb in its name."""
     declared = annotations is not None and bool(annotations.destructive_hint)
     return declared or bool(set(_words(tool_name)) & _DESTROYING)
 
@@ -169,9 +169,9 @@ def destroys(tool_name: str, annotations: ToolAnnotations | None) -> bool:
 def alters_qualifier(
     before: dict[str, Any], after: dict[str, Any], *, but: frozenset[str] = frozenset()
 ) -> bool:
-    """Whether a parameter that limits or negates is gone, is new, or has become another one.
+    """Return whether a parameter that limits or negates is gone, is new, or has become another one.
 
-    Looks at every depth, and into JSON text; one that was empty, false or null said nothing.
+    Looks at every depth, and into JSON text; one that was empty, false or null stated nothing.
     """
     return bool((_qualifying(before) ^ _qualifying(after)) - but)
 

@@ -52,7 +52,7 @@ class CorrectionProposal:
     """What may be a correction.
 
     It is a `wrong_tool_boundary` when another tool is asked for, else `low_utility`; `phrase` are
-    the user's words that say so, at most 300 characters. `confidence`, 0 to 1: 0.9 says what is
+    the user's words that say so, at most 300 characters. `confidence`, 0 to 1: 0.9 states what is
     wrong with the answer, 0.5 only that it should be tried again. Set by hand; it orders proposals
     and is no probability.
     """
@@ -63,7 +63,9 @@ class CorrectionProposal:
 
 
 def propose_correction(text: str) -> CorrectionProposal | None:
-    """The surest sign in a message that it corrects the last answer; None when there is none.
+    """Return the surest sign in a message that it corrects the last answer.
+
+    None when there is none.
 
     No I/O, and bounded work whatever the text: its first 600 characters are read.
     """
@@ -107,7 +109,7 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _without_openings(clause: str) -> tuple[str, bool]:
-    """A clause without its first small words, and whether one of them was a no."""
+    """Return a clause without its first small words, and whether one of them was a no."""
     denies = False
     for _ in range(_MOST_CLAUSES):
         if (opening := _OPENING.match(clause)) is None:

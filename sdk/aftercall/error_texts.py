@@ -34,12 +34,15 @@ def split_name(tool: str) -> tuple[str | None, str]:
 
 
 def name_or_none(value: object) -> str | None:
-    """A name that the contract takes, of whatever a client sent; None for nothing of the kind."""
+    """Return a name that the contract takes, of whatever a client sent.
+
+    None for nothing of the kind.
+    """
     return bounded_name(value) if isinstance(value, str) else None
 
 
 class ErrorTexts:
-    """Errors that a tool's text tells of although its result says that there is none.
+    """Errors that a tool's text shows although its result states that there is none.
 
     They are short and begin as errors do, or have the form of an error that the tool did call so
     before. What a reading tool gives may be a file or a row that begins so: there it must also set
@@ -57,7 +60,7 @@ class ErrorTexts:
     def why(self, tool: ToolKey, text: str, sent: JsonObject, *, reads: bool = False) -> str | None:
         """Why the text of a success reads as an error; None where it does not.
 
-        `sent` are the call's parameters, `reads` says whether the tool only reads.
+        `sent` are the call's parameters, `reads` states whether the tool only reads.
         """
         if not 0 < len(text) <= MAX_TEXT or text.count("\n") >= MAX_LINES:
             return None

@@ -11,7 +11,7 @@ AftercallError
 ├── ServiceUnreachableError   no answer: refused, reset, timed out
 │   └── ServiceTimeoutError       connected, but no answer in time; it may have been done
 ├── ProtocolError             an answer that is not of the contract
-└── ApiError                  the service said no (status, code, message, details)
+└── ApiError                  the service stated no (status, code, message, details)
     ├── InvalidRequestError       400, 422
     ├── NotAllowedError           401, 403
     ├── NotFoundError             404
@@ -33,11 +33,11 @@ class ConfigurationError(AftercallError):
 
 
 class MissingExtraError(ConfigurationError, ModuleNotFoundError):
-    """What an extra brings is not installed; the message says by which command it is."""
+    """What an extra brings is not installed; the message states by which command it is."""
 
 
 class QuestionTooLongError(AftercallError, ValueError):
-    """More than fits into the address of a request; the message says how much does."""
+    """More than fits into the address of a request; the message states how much does."""
 
 
 class ServiceUnreachableError(AftercallError):
@@ -53,7 +53,7 @@ class ProtocolError(AftercallError):
 
 
 class ApiError(AftercallError):
-    """The service said no.
+    """The service stated no.
 
     `code` is stable and meant for programs. It is `http_<status>` where not the service but
     something in front of it answered, such as a proxy. `retry_after_s` is the wait that the answer
@@ -102,7 +102,7 @@ class RateLimitedError(ApiError):
 
 
 class ServiceFailedError(ApiError):
-    """5xx: 503 says when to come back."""
+    """5xx: 503 states when to come back."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -118,5 +118,5 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 
 
 def error_for_status(status: int) -> type[ApiError]:
-    """The exception class for an HTTP status of 400 or more."""
+    """Return the exception class for an HTTP status of 400 or more."""
     return _BY_STATUS.get(status, ServiceFailedError if status >= 500 else ApiError)

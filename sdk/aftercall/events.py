@@ -106,7 +106,7 @@ Sink: TypeAlias = EventSink | ExecutionSink
 """Takes events, or as a recorder does, the executions of calls that were made to their end.
 
 Calls that were never made (an unreadable payload) are no executions, for they would teach something
-wrong of the tool, nor are calls that were given up: nobody knows how they ended.
+wrong of the tool, nor are calls that were given up: no one knows how they ended.
 """
 
 
@@ -161,7 +161,7 @@ class JsonLinesSink:
     Threads, processes and children of a fork may share the file, and there is nothing to close: it
     is opened for each line, so that it may be moved away (`logrotate`). A reader skips what is no
     JSON, which a killed process may leave. Where the disk is full or the folder gone, events are
-    lost, and the log says so once a minute.
+    lost, and the log states so once a minute.
 
     The file is made when missing, readable by its owner only, like its folder.
     """
@@ -250,7 +250,7 @@ class ToolCalls:
     def planned(
         self, tool: str, arguments: JsonObject, *, args_schema_version: str | None = None
     ) -> "PlannedCall":
-        """A call is about to be made, of the tool `unknown` when it has no name.
+        """Note that a call is about to be made, of the tool `unknown` when it has no name.
 
         The arguments are copied, and hashed without their secrets; others than JSON as text.
         """
@@ -404,7 +404,7 @@ class PlannedCall:
             calls.hand_over(execution)
 
     def _shown(self, message: str) -> str:
-        """What a tool said, bounded, without secrets and without masked arguments repeated."""
+        """What a tool stated, bounded, without secrets and without masked arguments repeated."""
         said = FailedCall(
             agent="unknown",
             tool_name=self.tool,
@@ -442,7 +442,7 @@ class EventObserver:
         self._new("", 0)  # a sink that is none is refused here, not at the first call
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
-        """An attempt is about to be made."""
+        """Note that an attempt is about to be made."""
         facts = attempt.facts
         # As the events carry it, for two sessions may be cut to one name.
         name = _request_name(facts.session_id or "", self._redactor)

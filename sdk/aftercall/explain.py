@@ -20,7 +20,7 @@ HOW_TO_SERVE = (
 
 
 def how_to_install(extra: str, *, of_service: bool = False) -> str:
-    """Which command brings an extra; from the repository, since no package index has it."""
+    """Return which command brings an extra; from the repository, since no package index has it."""
     what = f"./sdk '.[{extra}]'" if of_service else f"'./sdk[{extra}]'"
     return f"in a checkout of the repository, run `pip install -c constraints.txt {what}`"
 
@@ -40,7 +40,10 @@ _ALIKE = 0.74
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, whatever its case and separators; None when none is near."""
+    """Return the known name most like `name`, whatever its case and separators.
+
+    None when none is near.
+    """
     plain = {_plain(each): each for each in known}
     found = get_close_matches(_plain(name), plain, n=1, cutoff=_ALIKE)
     return plain[found[0]] if found else None
@@ -57,7 +60,7 @@ _MAX_NAME = 60
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """One line that names every faulty field and what it must be.
+    """Return one line that names every faulty field and what it must be.
 
     The model has the names that were probably meant.
     """
@@ -66,7 +69,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str:
-    """One line that names every faulty parameter and field of a request and what it must be.
+    """Return one line that names every faulty parameter and field of a request and what it must be.
 
     The `loc` of each of FastAPI's faults begins with its place: path, query or body. The model is
     the body's; None where there is none.
@@ -131,7 +134,7 @@ def _names(location: tuple[int | str, ...]) -> Iterator[str]:
 
 
 def _model_at(location: tuple[int | str, ...], model: type[BaseModel]) -> type[BaseModel] | None:
-    """The model whose field is at `location`; None where the path leaves the models.
+    """Return the model whose field is at `location`; None where the path leaves the models.
 
     A part that is no field is a place in a list, or a key, of which the model is the same.
     """

@@ -22,7 +22,7 @@ def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the service of this user keeps its data, unless a command line says otherwise."""
+    """Where the service of this user keeps its data, unless a command line states otherwise."""
     given = environ.get("AFTERCALL_DATA_DIR")
     return Path(given) if given else default_data_folder(environ)
 
@@ -34,7 +34,7 @@ def default_data_folder(environ: Mapping[str, str], platform: str = sys.platform
 
 
 def key_file(path: Path) -> bytes:
-    """The 32 random bytes of a file that only its owner reads; the first to ask makes it.
+    """Return the 32 random bytes of a file that only its owner reads; the first to ask makes it.
 
     Fewer than 16 bytes are a `ValueError`.
     """
@@ -53,14 +53,17 @@ def key_file(path: Path) -> bytes:
 
 @cache
 def user_key() -> bytes:
-    """The key of this user's hashes: a file in the user's configuration, or of this process."""
+    """Return the key of this user's hashes.
+
+    A file in the user's configuration, or of this process.
+    """
     with suppress(OSError, RuntimeError, ValueError):
         return key_file(user_folder("XDG_CONFIG_HOME", ".config") / "hash.key")
     return secrets.token_bytes(32)
 
 
 def read_table(name: str) -> dict[str, Any]:
-    """A table of this package."""
+    """Return a table of this package."""
     return tomllib.loads(resources.files("aftercall").joinpath(name).read_text(encoding="utf-8"))
 
 

@@ -34,12 +34,12 @@ class Operation:
 
 
 def pointer(parts: Iterable[str | int]) -> str:
-    """The JSON Pointer of a path given in parts."""
+    """Return the JSON Pointer of a path given in parts."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
 
 
 def parse_pointer(text: str) -> list[str]:
-    """The parts of a JSON Pointer."""
+    """Return the parts of a JSON Pointer."""
     if text == "":
         return []
     if not text.startswith("/"):
@@ -105,7 +105,10 @@ def _object_changes(before: JsonObject, after: JsonObject, path: _Path) -> Itera
 def _list_changes(
     before: list[JsonValue], after: list[JsonValue], path: _Path
 ) -> Iterator[Operation]:
-    """The operations from the first element to the last; an index counts what came before it."""
+    """Yield the operations from the first element to the last.
+
+    An index counts what came before it.
+    """
     index = 0
     for old, new in _aligned(before, after):
         paired = min(len(old), len(new))
@@ -138,7 +141,7 @@ def _aligned(before: list[JsonValue], after: list[JsonValue]) -> Iterator[_Run]:
 
 
 def _common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """The positions in both lists of a common subsequence, the longest within the bound."""
+    """Return the positions in both lists of a common subsequence, the longest within the bound."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:
@@ -153,7 +156,7 @@ def _common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
 
 
 def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """The textbook's table of lengths (Hirschberg 1975); nothing beyond `_MAX_PAIRS`."""
+    """Return the textbook's table of lengths (Hirschberg 1975); nothing beyond `_MAX_PAIRS`."""
     if len(old) * len(new) > _MAX_PAIRS:
         return []
     lengths = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
@@ -177,7 +180,7 @@ def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
 
 
 def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
-    """A changed copy of `document`; the document itself stays as it is."""
+    """Return a changed copy of `document`; the document itself stays as it is."""
     changed: JsonObject = copied(document)
     for operation in operations:
         apply_in_place(changed, operation)
@@ -185,7 +188,7 @@ def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
 
 
 def value_at(document: JsonObject, path: str) -> JsonValue:
-    """The value that a JSON Pointer leads to."""
+    """Return the value that a JSON Pointer leads to."""
     value: JsonValue = document
     for part in parse_pointer(path):
         value = _member(value, part, path)

@@ -73,7 +73,7 @@ def replace_unstorable(value: object) -> object:
     """Return a value with what no store can hold replaced by something that shows it.
 
     NUL and lone surrogates become U+FFFD, also in keys; NaN and infinities the texts `NaN`,
-    `Infinity` and `-Infinity`; integers beyond 64 bits their digits as text. What a tool said is
+    `Infinity` and `-Infinity`; integers beyond 64 bits their digits as text. What a tool stated is
     kept that way, and its call is not lost. A clean value is returned itself; types that JSON does
     not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to refuse.
     """
@@ -136,7 +136,7 @@ def read_json(text: str | bytes, **options: Any) -> Any:
 
 
 def json_or_none(text: str) -> Any:
-    """The value of a JSON text; None for what is none."""
+    """Return the value of a JSON text; None for what is none."""
     try:
         return read_json(text)
     except (ValueError, RecursionError):
@@ -144,7 +144,10 @@ def json_or_none(text: str) -> Any:
 
 
 def printable_json(value: JsonValue) -> str:
-    """A value as JSON on one line; what cannot be printed is escaped, so it stays that value."""
+    """Return a value as JSON on one line.
+
+    What cannot be printed is escaped, so it stays that value.
+    """
     text = json.dumps(value, ensure_ascii=False)
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
@@ -158,7 +161,7 @@ def quoted(value: object, max_chars: int) -> str:
 
 
 def bounded_name(text: str | None) -> str | None:
-    """A clean name of at most 256 characters; None when nothing is left of it."""
+    """Return a clean name of at most 256 characters; None when nothing is left of it."""
     return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
 
 
@@ -208,7 +211,7 @@ def _key_text(key: object) -> str:
 
 
 def _bounded_text(value: object) -> str:
-    """A value's `repr`, of at most some 1,000 characters, whatever its `__repr__` does."""
+    """Return a value's `repr`, of at most some 1,000 characters, whatever its `__repr__` does."""
     try:
         return clean_text(_REPR.repr(value)[:1000])
     except Exception:  # noqa: BLE001  # any foreign __repr__ may raise anything
@@ -225,7 +228,7 @@ def clean_text(text: str) -> str:
 
 
 def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An `object_pairs_hook` that refuses a key that stands twice; JSON keeps the last."""
+    """Return an `object_pairs_hook` that refuses a key that stands twice; JSON keeps the last."""
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -236,20 +239,23 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-_CONTAINERS = (dict, list)  # a union would be made anew for each value
+_CONTAINERS = (dict, list)  # a union would be made again for each value
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def canonical_json(value: JsonValue) -> str:
     """Text that is equal for equal values: sorted keys, no spaces, UTF-8 as it is.
 
-    `1` and `1.0` differ: a tool may tell them apart.
+    `1` and `1.0` differ: a tool may show them apart.
     """
     return int.__repr__(value) if type(value) is int else _CANONICAL.encode(value)
 
 
 def exceeds(value: JsonValue, values: int, chars: int) -> bool:
-    """Whether a value holds more values than that, or more characters of text; stops there."""
+    """Return whether a value holds more values than that, or more characters of text.
+
+    Stops there.
+    """
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -284,7 +290,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 
 
 def _is_clean(value: Any, depth: int) -> bool:
-    """One pass without building paths; the path is looked for only when this says no."""
+    """Return one pass without building paths; the path is looked for only when this states no."""
     kind = type(value)
     if kind is str:
         return _text_problem(value) is None

@@ -25,5 +25,5 @@ def read_jsonc(text: str) -> Any:
 
 
 def _blank(found: re.Match[str]) -> str:
-    """Nothing in the place of a comment; its line ends stay, so that errors name the line."""
+    """Return nothing instead of a comment; its line ends stay, so that errors name the line."""
     return found[0] if found[0][0] == '"' else "\n" * found[0].count("\n")

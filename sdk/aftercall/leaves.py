@@ -76,7 +76,7 @@ class _Place:
 
 
 def _places(value: JsonValue, path: _Path | None) -> _Place:
-    """The places of a value at a path of the first document; None for a new value."""
+    """Return the places of a value at a path of the first document; None for a new value."""
     members: dict[str, _Place] | list[_Place] | None = None
     if isinstance(value, dict):
         members = {

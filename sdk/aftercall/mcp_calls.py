@@ -1,4 +1,4 @@
-"""Calls over MCP: who makes them, as a request's `_meta` says it, and which results are failures.
+"""Calls over MCP: who makes them, as a request's `_meta` states it, and which results are failures.
 
 | | first | then | else |
 |---|---|---|---|
@@ -36,7 +36,7 @@ class Caller:
     is_recorded: bool = True
 
     def with_meta(self, meta: Mapping[str, object]) -> "Caller":
-        """The caller as the request's `_meta` names it, else as it is."""
+        """Return the caller as the request's `_meta` names it, else as it is."""
         context = meta.get(CONTEXT_KEY)
         return Caller(
             name_or_none(meta.get(AGENT_KEY)) or self.agent,
@@ -50,7 +50,7 @@ class McpResultReader(OutcomeReader):
     """Failures are results of MCP tools with `isError`, typed outcomes, and exceptions."""
 
     def read(self, result: object) -> outcomes.Outcome[Any] | None:
-        """The typed error in a result, or else its text as it is; or what it holds.
+        """Return the typed error in a result, or else its text as it is; or what it holds.
 
         That is the structured content, or else the text, with other blocks by their kind only.
         """
@@ -69,7 +69,10 @@ class McpResultReader(OutcomeReader):
         return outcomes.Outcome(value, outcomes.status_in_result(seen.structured, seen.meta))
 
     def value_of(self, result: object) -> object:
-        """What the tool returned: the structured content as it was, or else the whole text."""
+        """Return what the tool returned.
+
+        The structured content as it was, or else the whole text.
+        """
         if (seen := _McpResult.of(result)) is None:
             return result
         return (

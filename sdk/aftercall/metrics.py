@@ -28,7 +28,7 @@ Status = Literal["ok", "error"]
 
 
 def tool_label(tool: str, server_name: str | None = None) -> str:
-    """The label of a tool: `name`, or `server/name` where its server is known.
+    """Return the label of a tool: `name`, or `server/name` where its server is known.
 
     The first 128 characters. What cannot be printed (line breaks, NUL, lone surrogates, marks of
     direction) becomes U+FFFD. A tool that is really called `other` is `other (tool)`.
@@ -100,9 +100,9 @@ class ToolCallMetrics:
             self.observe(event.tool, event.status, event.latency_ms)
 
     def page(self) -> bytes:
-        """What a scraper reads, in Prometheus' text format; more can follow."""
+        """Return what a scraper reads, in Prometheus' text format; more can follow."""
         lines = generate_latest(self.registry).splitlines(keepends=True)
-        # The moments at which series began are of no use to anybody.
+        # The moments at which series began are of no use to anyone.
         return b"".join(line for line in lines if b"_created" not in line.partition(b"{")[0])
 
     def _begin(self, label: str) -> None:

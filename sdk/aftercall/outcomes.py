@@ -1,4 +1,4 @@
-"""Typed outcomes: a tool says that it succeeded, that it failed, or that this is not its job.
+"""Typed outcomes: a tool states that it succeeded, that it failed, or that this is not its job.
 
     return Outcome.ok(films, status="success_no_parse")
     return Outcome.wrong_tool_boundary(
@@ -13,7 +13,7 @@ Nothing here, and nothing that reads outcomes, turns a success into a failure by
 A mapping is a typed error only where it says so unmistakably: its `status` or `outcome` is `error`,
 and it names a type of the shared vocabulary (`wrong_tool_boundary`, `low_utility`,
 `contract_violation`), or it has the very form of a serialised `Outcome`: a tool that *reports on*
-failures has succeeded. Where something else says that the call failed (`isError`, an exit status,
+failures has succeeded. Where something else states that the call failed (`isError`, an exit status,
 an exception), any type is read, if the mapping holds nothing else than an error does.
 
 Referral metadata is read tolerantly, whatever the style of keys, and is strict in the result. A
@@ -91,7 +91,7 @@ _WRITTEN_WITHIN = frozenset({"type", "message", "code", "stack", "details"})
 
 
 class ToolFailedError(AftercallError):
-    """A tool failed. `error` is its message; `ran` says whether it may have done anything.
+    """A tool failed. `error` is its message; `ran` states whether it may have done anything.
 
     `execution_id` is the recorded call's, once it has been recorded.
     """
@@ -138,7 +138,7 @@ class Outcome(Generic[ValueT]):
 
     @classmethod
     def ok(cls, value: OtherT, status: str | None = None) -> "Outcome[OtherT]":
-        """A success, weak or not: it stays one, also with a status that is no text."""
+        """Return a success, weak or not: it stays one, also with a status that is no text."""
         return Outcome(value, bounded_text(words_of(status), MAX_NAME_CHARS) or None)
 
     @classmethod
@@ -152,7 +152,7 @@ class Outcome(Generic[ValueT]):
         evidence: object = None,
         **metadata: object,
     ) -> "Outcome[Any]":
-        """What was asked for crosses a boundary of this tool.
+        """Return what was asked for crosses a boundary of this tool.
 
         `boundary_axes` are the capabilities that the request mixes (`["transport", "extraction"]`),
         `observed_task_shape` is such as `fetch + extract`, `suggested_split` the tools or jobs to
@@ -170,15 +170,18 @@ class Outcome(Generic[ValueT]):
     def low_utility(
         cls, message: str, *, evidence: object = None, **metadata: object
     ) -> "Outcome[Any]":
-        """The output is valid and of little use to the caller; `evidence` says why, in short."""
+        """Say that the output is valid and of little use to the caller.
+
+        `evidence` states why, in short.
+        """
         return _failed("low_utility", message, details={**metadata, "evidence": evidence})
 
     @classmethod
     def coerce(cls, returned: object) -> "Outcome[Any]":
-        """Whatever a tool returned, as an outcome.
+        """Return whatever a tool returned, as an outcome.
 
         An `Outcome` is itself; a mapping that is unmistakably a serialised typed error (see the
-        module) is that error. All else is a success with exactly this value, whatever it says:
+        module) is that error. All else is a success with exactly this value, whatever it states:
         `{"status": "success_no_parse", "items": []}` succeeded, and its `status` is the tool's word
         for that.
         """
@@ -196,11 +199,11 @@ class Outcome(Generic[ValueT]):
 
     @property
     def is_ok(self) -> bool:
-        """Whether it is a success."""
+        """Return whether it is a success."""
         return self.failure is None
 
     def unwrap(self) -> ValueT:
-        """The value of a success; a `ToolFailedError` with the `error` of a failure."""
+        """Return the value of a success; a `ToolFailedError` with the `error` of a failure."""
         if self.failure is not None:
             raise ToolFailedError(self.failure)
         return self.value  # type: ignore[return-value]  # None only where the tool returned None
@@ -257,7 +260,9 @@ def _quoted(text: str | None, max_chars: int = 80) -> str:
 def error_in_result(
     structured: object, texts: Sequence[str], *, is_error: bool
 ) -> ExecutionError | None:
-    """The typed error that a result carries: as structured content, or as a text that is its JSON.
+    """Return the typed error that a result carries.
+
+    As structured content, or as a text that is its JSON.
 
     The texts of one that does not say `is_error` are never read: a tool may have read such a text.
     """
@@ -268,7 +273,10 @@ def error_in_result(
 
 
 def status_in_result(structured: object, meta: Mapping[str, object] | None) -> str | None:
-    """The tool's own word for its success: in the result's `_meta`, or else its own `status`."""
+    """Return the tool's own word for its success.
+
+    In the result's `_meta`, or else its own `status`.
+    """
     stated = (meta or {}).get(STATUS_KEY)
     return Outcome.coerce({"status": stated} if stated else unwrapped(structured)).status
 
@@ -281,9 +289,11 @@ def unwrapped(structured: object) -> object:
 
 
 def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | None:
-    """The typed error that a value is; None when it is none, or not unmistakably. Never raises.
+    """Return the typed error that a value is.
 
-    With `has_failed` something else says that the call failed, so that this can only say how.
+    None when it is none, or not unmistakably. Never raises.
+
+    With `has_failed` something else states that the call failed, so that this can only say how.
     """
     try:
         # An `Outcome` itself: FastMCP and others write one that a tool returns like any dataclass.
@@ -340,7 +350,10 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
 
 
 def typed_error_in_text(text: str) -> ExecutionError | None:
-    """The typed error whose JSON the text of a failure is; None for any other. Never raises."""
+    """Return the typed error whose JSON the text of a failure is.
+
+    None for any other. Never raises.
+    """
     held = _object_in(text) if '"error"' in text.lower() else None
     return None if held is None else typed_error(held, has_failed=True)
 
@@ -353,7 +366,7 @@ def make_error(
     code: str | int | None = None,
     stack: str | None = None,
 ) -> ExecutionError:
-    """An error within the bounds of the wire; a referral's metadata in the wire's form.
+    """Return an error within the bounds of the wire; a referral's metadata in the wire's form.
 
     The message is kept but for what is beyond 8,000 characters; one that is no text becomes JSON.
     """
@@ -368,7 +381,7 @@ def make_error(
 
 
 def error_of(said: object) -> ExecutionError:
-    """The error in what somebody gives for one: an exception, a text, an object of any form.
+    """Return the error in what someone gives for one: an exception, a text, an object of any form.
 
     A text may be an object's JSON; an object may hold the error under `error`, as MCP content
     (`content`), or be one (`type` or `name`, `message`, `code`, `stack`, `details`).
@@ -417,13 +430,16 @@ def _bounded(details: Mapping[str, object]) -> JsonObject:
 
 
 def canonical_type(error_type: str) -> str:
-    """A type of the shared vocabulary in its own spelling (`wrongToolBoundary`); others as is."""
+    """Return a type of the shared vocabulary in its own spelling (`wrongToolBoundary`).
+
+    Others as is.
+    """
     shared = _SHARED.get(_folded(error_type))
     return shared or clean_text(error_type.strip())[:MAX_NAME_CHARS] or "Error"
 
 
 def words_of(value: object) -> str:
-    """A message as text: itself, '' for nothing, and JSON for what is no text."""
+    """Return a message as text: itself, '' for nothing, and JSON for what is no text."""
     if value is None or isinstance(value, str):
         return str.__str__(value) if value else ""
     made = bounded_json(value, max_chars=MAX_MESSAGE_CHARS)
@@ -431,17 +447,17 @@ def words_of(value: object) -> str:
 
 
 def is_referral(error: ExecutionError | None) -> bool:
-    """Whether an error is a typed referral."""
+    """Return whether an error is a typed referral."""
     return error is not None and error.type in REFERRALS
 
 
 def referral_of(error: ExecutionError) -> Referral | None:
-    """What a referral says beside its message; None for all other errors."""
+    """Return what a referral states next to its message; None for all other errors."""
     return referral_in(error.details) if is_referral(error) else None
 
 
 def referral_in(details: Mapping[str, object]) -> Referral:
-    """The referral metadata in details, whatever their form."""
+    """Return the referral metadata in details, whatever their form."""
     given: dict[str, list[object]] = {name: [] for name in _FIELDS.values()}
     for key, value in details.items():
         if (field := _FIELDS.get(_folded(key))) is not None:
@@ -459,7 +475,7 @@ def referral_in(details: Mapping[str, object]) -> Referral:
 
 
 def referral_details(referral: Referral) -> JsonObject:
-    """A referral as `error.details` has it: camelCase, and only what it says."""
+    """Return a referral as `error.details` has it: camelCase, and only what it states."""
     dumped = referral.model_dump(mode="json", by_alias=True)
     return {name: value for name, value in dumped.items() if value not in (None, [])}
 
@@ -495,7 +511,10 @@ def _texts_in(value: object, max_chars: int) -> list[str]:
 
 
 def _text_in(value: object, max_chars: int) -> str:
-    """A value as one text on one line; '' for nothing. Arrays are joined, objects become JSON."""
+    """Return a value as one text on one line.
+
+    '' for nothing. Arrays are joined, objects become JSON.
+    """
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool):

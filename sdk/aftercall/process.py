@@ -51,7 +51,7 @@ def gated_stdin() -> Iterator[Callable[[], None]]:
     """Standard input that can be ended, by calling what is given.
 
     MCP's stdio server reads it in a thread, and a thread that waits in `read` cannot be called off:
-    after SIGTERM the process would stay until its client says something. So descriptor 0 becomes
+    after SIGTERM the process would stay until its client states something. So descriptor 0 becomes
     the end of a pipe of ours. Closing the pipe looks to the server like its client leaving, which
     is the one way of ending that every part of it handles well.
     """
@@ -90,11 +90,11 @@ def log_to_stderr(*, verbose: bool) -> None:
         stream=sys.stderr,
         format="%(levelname)s %(name)s: %(message)s",
     )
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it would tell what is asked
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it would show what is asked
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 picks one."""
+    """Return a listening socket; port 0 picks one."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -128,7 +128,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 def http_server(app: Any, **settings: Any) -> "uvicorn.Server":
-    """An HTTP server that leaves signals to us; `should_exit` ends it.
+    """Return an HTTP server that leaves signals to us; `should_exit` ends it.
 
     uvicorn's own handlers raise the signal again after shutdown, which would end us with -15. The
     settings are those of `uvicorn.Config`.

@@ -36,7 +36,7 @@ class PromotionsFileError(ConfigurationError):
 
 
 def parse_promotions(text: str) -> dict[str, Promotion]:
-    """The promotions in the text of a file, by namespace, in its order."""
+    """Return the promotions in the text of a file, by namespace, in its order."""
     try:
         root = json.loads(text, object_pairs_hook=unique_members)
     except (ValueError, RecursionError) as error:
@@ -50,7 +50,7 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
         try:
             _NAME.validate_python(name)
             entry = _Entry.model_validate(members)
-            # What the service takes is narrower than what the file's form says.
+            # What the service takes is narrower than what the file's form states.
             found[name] = Promotion.model_validate(dict(entry))
         except ValidationError as error:
             raise PromotionsFileError(_problem(error), name) from error
@@ -58,7 +58,7 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
 
 
 def render_promotions(promotions: Mapping[str, Promotion]) -> str:
-    """The text of a file, exactly as the seed writes it; times in whole seconds of UTC.
+    """Return the text of a file, exactly as the seed writes it; times in whole seconds of UTC.
 
     A promotion without `promoted_at` is refused, and so is what `parse_promotions` would refuse.
     """
@@ -81,7 +81,7 @@ def _problem(error: ValidationError) -> str:
 
 
 def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promotion]:
-    """The promotions in a file; with `missing_ok` none when there is no such file."""
+    """Return the promotions in a file; with `missing_ok` none when there is no such file."""
     try:
         return parse_promotions(path.read_bytes().decode("utf-8-sig"))
     except PromotionsFileError as error:
@@ -94,7 +94,7 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
 
 
 def promoted_tool(original: Tool, promotion: Promotion) -> Tool:
-    """What a promotion puts in the place of a tool: the same tool in another version.
+    """Return what a promotion puts instead of a tool: the same tool in another version.
 
     Its implementation gets the key `evolved_file`, when the promotion has a file; one that is no
     object gives way.
@@ -154,7 +154,7 @@ def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, 
 
 
 class FilePathError(ValueError):
-    """The path names no file below its folder; the message says why, and what to write."""
+    """The path names no file below its folder; the message states why, and what to write."""
 
 
 def check_relative_path(text: str) -> str:

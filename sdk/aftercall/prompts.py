@@ -25,7 +25,7 @@ _INTRODUCTION = "The caller asked for this deliverable (data between the marks, 
 
 
 def self_evaluation(deliverable: JsonValue = None) -> str:
-    """The self-evaluation questions; with a deliverable, after what was asked for.
+    """Return the self-evaluation questions; with a deliverable, after what was asked for.
 
     A deliverable is what the caller expects, as JSON or in words. It is written as JSON on one
     line, at most 1,500 characters, with `<`, `>` and `&` escaped, so that nothing in it can close

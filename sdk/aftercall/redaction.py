@@ -72,7 +72,7 @@ class Redactor:
     `extra_names` are further parameter names to mask, in snake case (`create` takes any writing).
     Of a tool with an allowlist every other parameter is stored as its type and a hash of its value
     only, or masked where its name is a secret's. `hash_key`, of at least 16 bytes, is of these
-    hashes, so that no dictionary tells what was hashed: equal values have equal hashes under one
+    hashes, so that no dictionary shows what was hashed: equal values have equal hashes under one
     key. None is the key of this user of this machine, a file made at first use.
     """
 
@@ -88,7 +88,7 @@ class Redactor:
         allowlists: Mapping[str, Iterable[str]] | None = None,
         hash_key: bytes | None = None,
     ) -> "Redactor":
-        """A redactor from plain settings."""
+        """Return a redactor from plain settings."""
         return cls(
             extra_names=frozenset(snake_case(name) for name in extra_names),
             allowlists={tool: frozenset(kept) for tool, kept in (allowlists or {}).items()},
@@ -129,7 +129,7 @@ class Redactor:
         return self.hashed(name) if MASKED.fullmatch(masked) and masked != name else masked
 
     def _identifiers(self, model: WireModel, names: Iterable[str]) -> dict[str, object]:
-        """The names of a model that hold secrets, masked."""
+        """Return the names of a model that hold secrets, masked."""
         given = {name: getattr(model, name, None) for name in names}
         masked = {name: self.identifier(text) for name, text in given.items() if text}
         return {name: text for name, text in masked.items() if text != given[name]}
@@ -138,7 +138,7 @@ class Redactor:
         changes: dict[str, object] = {name: mask.value(getattr(call, name)) for name in _OF_CALL}
         changes["parameters"] = mask.parameters(call.tool_name, call.parameters)
         if call.arguments_text is not None and call.tool_name in self.allowlists:
-            changes["arguments_text"] = REDACTED  # which of its parts are allowed, nothing says
+            changes["arguments_text"] = REDACTED  # which of its parts are allowed, nothing states
         error: ExecutionError | None = getattr(call, "error", None)
         if error is not None:
             changes["error"] = mask.fields(error, _OF_ERROR)
@@ -161,7 +161,10 @@ class Redactor:
         return masked(_Mask(self, mask.echoes(), hints)) if mask.found else result
 
     def _schema(self, schema: JsonObject) -> JsonObject:
-        """The same schema comes with every call of a tool: a harmless one is known by its hash."""
+        """Return a schema without secrets; the same one comes with every call of a tool.
+
+        A harmless one is known by its hash.
+        """
         known = content_hash(schema), self.extra_names
         if known in _HARMLESS_SCHEMAS:
             return schema
@@ -176,7 +179,7 @@ class Redactor:
         return hints_of("\n".join(_texts(value)), self.extra_names)
 
     def tool(self, tool: ToolT) -> ToolT:
-        """A copy of `tool` without secrets in description, input schema and implementation.
+        """Return a copy of `tool` without secrets in description, input schema and implementation.
 
         The schema keeps every key, for a property named `password` is no secret; its texts are
         masked by form, and defaults and examples by name too. Names and version are masked as those
@@ -195,11 +198,11 @@ class Redactor:
         )
 
     def fields(self, model: ModelT, names: Iterable[str]) -> ModelT:
-        """A copy of `model` without secrets in the texts of the fields of these names."""
+        """Return a copy of `model` without secrets in the texts of the fields of these names."""
         return _Mask(self).fields(model, names)
 
     def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
-        """The parameters of a call to `tool_name` without secrets."""
+        """Return the parameters of a call to `tool_name` without secrets."""
         hints = self._hints(parameters)
         return self._twice(hints, lambda mask: mask.parameters(tool_name, parameters))
 
@@ -212,22 +215,25 @@ class Redactor:
         return _Mask(self).text(text)
 
     def session_id(self, session_id: str) -> str:
-        """The name of a session as its calls carry it: one in the form of a secret is hashed."""
+        """Return the name of a session as its calls carry it.
+
+        One in the form of a secret is hashed.
+        """
         if not self.extra_names and _is_plain(session_id):
             return session_id
         return session_id if self.text(session_id) == session_id else self.hashed(session_id)
 
     def is_secret_name(self, name: str) -> bool:
-        """Whether a parameter of this name is masked whatever its value."""
+        """Return whether a parameter of this name is masked whatever its value."""
         return self.kind(name) == "secret"
 
     def kind(self, name: str) -> Kind | None:
-        """What a parameter's name says of its value."""
+        """Return what a parameter's name states of its value."""
         own = self.extra_names and snake_case(name) in self.extra_names
         return "secret" if own else name_kind(name)
 
     def hashed(self, value: JsonValue) -> str:
-        """The type of a value and its HMAC-SHA256 of 64 bits; what is masked stays."""
+        """Return the type of a value and its HMAC-SHA256 of 64 bits; what is masked stays."""
         if isinstance(value, str) and MASKED.fullmatch(value):
             return value
         kind = {
@@ -254,7 +260,7 @@ class _Mask:
     found: set[str] = field(default_factory=set)
 
     def echoes(self) -> tuple[str, ...]:
-        """What was found in the forms that a tool may repeat it in, longest first."""
+        """Return what was found in the forms that a tool may repeat it in, longest first."""
         forms = {
             form
             for text in self.found
@@ -320,7 +326,7 @@ class _Mask:
         return self.below(kind, value) if is_secret_value(kind, value) else self.value(value)
 
     def below(self, kind: Kind | None, value: JsonValue) -> JsonValue:
-        """A value under a secret's name: every text and number in it is masked."""
+        """Return a value under a secret's name: every text and number in it is masked."""
         if isinstance(value, list):
             return [self.below(kind, item) for item in value]
         if isinstance(value, dict):
@@ -343,7 +349,7 @@ class _Mask:
         return self.redactor.hashed(value)
 
     def schema(self, schema: JsonObject, owner: str = "") -> JsonObject:
-        """A schema with the same keys: what it says is masked, never what it is made of.
+        """Return a schema with the same keys: what it states is masked, never what it is made of.
 
         In it `password` names a property and is no secret, so texts are searched by form only. A
         default or an example is a value of the property that owns it, and is masked by its name
@@ -384,7 +390,7 @@ class _Mask:
         return re.sub(rf"(?<!\w){re.escape(known)}(?!\w)", lambda _: self._hidden(known), text)
 
     def _hidden(self, text: str) -> str:
-        """Each part by itself of a secret that several items of a list make together."""
+        """Return each part by itself of a secret that several items of a list make together."""
         return _BETWEEN.join(str(self.hide(part)) for part in text.split(_BETWEEN))
 
 
@@ -404,7 +410,7 @@ def _is_plain(name: str) -> bool:
 
 
 def is_redacted(value: JsonValue) -> bool:
-    """Whether `value` holds a masked value; such a value is never proposed."""
+    """Return whether `value` holds a masked value; such a value is never proposed."""
     if isinstance(value, str):  # as most are, and none has to be made into an iterator
         return "[" in value and MASKED.search(value) is not None
     if isinstance(value, dict):

@@ -127,7 +127,7 @@ def _decode(text: str) -> _Decoded | None:
 
 
 def _characters(match: re.Match[str]) -> Iterator[tuple[str, int]]:
-    """The characters of an escape, each with the length of what it is written as."""
+    """Yield the characters of an escape, each with the length of what it is written as."""
     written = match[0]
     if match["url"]:
         for char in bytes.fromhex(written.replace("%", "")).decode(errors="surrogateescape"):
@@ -164,7 +164,7 @@ def _in_base64(text: str, find: Find, layers: int) -> Iterator[EncodedSecret]:
 
 
 def _readable_parts(run: str) -> Iterator[str]:
-    """What a run of base64 says, from whichever of its first characters it begins."""
+    """Yield what a run of base64 states, from whichever of its first characters it begins."""
     letters = run.translate(_FROM_URL)
     longest: list[bytes] = []
     for start in range(4):

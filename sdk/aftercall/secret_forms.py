@@ -1,6 +1,6 @@
 """Finds secrets: by what they are called (`secret_names.toml`) and by form (`secret_forms.toml`).
 
-Texts come from strangers, so every search is linear in the text: what repeats is bounded or
+Texts come from other callers, so every search is linear in the text: what repeats is bounded or
 possessive. Texts without a hint of a secret pay for a few plain searches only, and a form's
 pattern is compiled when a text first hints at it.
 """
@@ -106,7 +106,7 @@ def _iban(text: str) -> bool:
 
 
 def _national(text: str) -> bool:
-    """The check digits of France's, Spain's, Sweden's and Canada's numbers."""
+    """Return the check digits of France's, Spain's, Sweden's and Canada's numbers."""
     plain = re.sub(r"[ +-]", "", text)
     if plain[-1].isalpha():
         number = plain[:-1].translate(str.maketrans("XYZ", "012"))
@@ -140,7 +140,7 @@ def _mask_form(form: _Form, mask: Callable[[str], str], part: str) -> str:
 # --- Seed phrases -----------------------------------------------------------------------------
 @cache
 def _seed_words() -> frozenset[str]:
-    """The English list of BIP 39."""
+    """Return the English list of BIP 39."""
     return frozenset(files("aftercall").joinpath("bip39_words.txt").read_text().split())
 
 
@@ -154,7 +154,10 @@ _SEED = re.compile(
 
 
 def _has_seeds(words: Sequence[str]) -> bool:
-    """Whether so many words of the list stand in a row; looks at each twelfth, and around it."""
+    """Return whether so many words of the list stand in a row.
+
+    Looks at each twelfth, and around it.
+    """
     known, at = _seed_words(), _SEED_LENGTH - 1
     while at < len(words):
         before = at
@@ -335,7 +338,7 @@ def _plain(text: str, at: int) -> tuple[int, int]:
 
 
 def _filled(text: str, at: int) -> tuple[int, int] | None:
-    """A random token a few plain words behind a name: `Invalid API key provided: ...`."""
+    """Return a random token a few plain words behind a name: `Invalid API key provided: ...`."""
     if (match := _GRAMMAR["filled"].match(text[at : at + 600])) is None:
         return None
     words, value = re.findall(r"[a-z]+", match["fill"].lower()), match["value"].rstrip(".")
@@ -381,7 +384,7 @@ _REACH = 700
 
 
 def _is_near(tokens: list[tuple[int, int]], place: int) -> bool:
-    """Whether a token ends behind a place and begins within reach of it."""
+    """Return whether a token ends behind a place and begins within reach of it."""
     at = bisect_right(tokens, place, key=lambda token: token[1])
     return at < len(tokens) and tokens[at][0] - place < _REACH
 
@@ -405,7 +408,7 @@ NOTHING = Hints((), named=False, seeds=False)
 
 
 def hints_of(text: str, extra_names: frozenset[str] = frozenset()) -> Hints:
-    """What a text, or one of several that are joined by line ends, may hold."""
+    """Return what a text, or one of several that are joined by line ends, may hold."""
     encoded = bool(encoded_secrets(text, partial(_find_plain, extra_names)))
     return _plain_hints(text, extra_names)._replace(encoded=encoded)
 
@@ -420,7 +423,7 @@ def _plain_hints(text: str, extra_names: frozenset[str]) -> Hints:
 
 @lru_cache(maxsize=8192)
 def is_harmless_name(name: str) -> bool:
-    """Whether no secret stands in a parameter's name; the same few come with every call."""
+    """Return whether no secret stands in a parameter's name; the same few come with every call."""
     return mask_secrets(name, lambda _: "") == name
 
 
@@ -508,7 +511,7 @@ def _steps(
 
 
 def _hinted(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
-    """The forms that a text hints at, in the order of the table."""
+    """Return the forms that a text hints at, in the order of the table."""
     found: set[_Form] = set()
     if runs := [run for run in text.split() if len(run) >= _SHORT_RUN]:
         found.update(_in_runs("\n".join(runs).lower(), max(map(len, runs))))

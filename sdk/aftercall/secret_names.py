@@ -1,4 +1,4 @@
-"""What a name tells of its value, and what values look like secrets (`secret_names.toml`)."""
+"""What a name shows its value, and what values look like secrets (`secret_names.toml`)."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def snake_case(name: str) -> str:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern of plain words, longest first, grouped by their first two letters."""
+    """Return a pattern of plain words, longest first, grouped by their first two letters."""
     heads = gathered((word[:1], word[1:]) for word in sorted(words, key=len, reverse=True))
     return "|".join(
         re.escape(head)
@@ -36,7 +36,7 @@ _ABOUT = frozenset(NAME_TABLE["about"])
 WORDS = frozenset(NAME_TABLE["words"])
 _METHODS = frozenset(NAME_TABLE["methods"])
 NO_SECRETS = WORDS | _METHODS
-"""Words that stand in the place of a secret and are none."""
+"""Words that stand instead of a secret and are none."""
 _ENDS = tuple(NAME_TABLE["ends"])
 _KINDS: tuple[Kind, ...] = ("secret", "likely", "random")
 _PHRASES: dict[str, Kind | Literal["harmless"]] = dict.fromkeys(
@@ -47,7 +47,7 @@ _LONGEST = max(phrase.count("_") + 1 for phrase in _PHRASES)
 
 
 def name_kind(name: str) -> Kind | None:
-    """What the name of a parameter says of its value; None if it is no secret's name."""
+    """Return what the name of a parameter states of its value; None if it is no secret's name."""
     return _cached_kind(name) if len(name) <= _CACHED_NAME_LENGTH else _kind(name[:1000])
 
 
@@ -66,7 +66,7 @@ def _kind(name: str) -> Kind | None:
             size -= 1
         at += size or 1
         kind = _PHRASES[phrase] if size else None
-        # A secret's name counts anywhere, unless the end tells what about it is said.
+        # A secret's name counts anywhere, unless the end shows what about it is stated.
         last = at == len(words) or (at == len(words) - 1 and words[at] in NAME_TABLE["numbers"])
         if kind == "secret" and (last or (_CORE.search(phrase) and words[-1] not in _ABOUT)):
             found = kind
@@ -90,7 +90,7 @@ _cached_kind = lru_cache(maxsize=8192)(_kind)
 
 
 def is_secret_value(kind: Kind | None, value: object) -> bool:
-    """Whether a value under a name of this kind is a secret."""
+    """Return whether a value under a name of this kind is a secret."""
     if kind == "secret" or kind is None:
         return kind is not None
     if isinstance(value, dict | list):
@@ -118,7 +118,7 @@ _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+")
 
 
 def names_place(text: str) -> bool:
-    """Whether a text is a dotted path of words, such as `CreateShipment.parcels[1].weight`.
+    """Return whether a text is a dotted path of words, such as `CreateShipment.parcels[1].weight`.
 
     Go's validator prints a parameter's place so, behind `Key:`.
     """
@@ -170,7 +170,7 @@ IDEOGRAPHS = "\u2e80"
 
 
 def _root(word: str) -> str:
-    """The word of a compound by which a text is known to hold it: a rare one."""
+    """Return the word of a compound by which a text is known to hold it: a rare one."""
     return max(word.split("_"), key=lambda part: (part not in _COMMON, len(part)))
 
 

@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 def exporting(
     service: Mapping[str, str], *, url: str | None, close_within_s: float
 ) -> Iterator[TracerProvider]:
-    """A tracer provider whose spans are sent until the block ends; never the global one.
+    """Yield a tracer provider whose spans are sent until the block ends; never the global one.
 
     What other libraries in the process trace goes elsewhere: their spans may hold messages.
 
@@ -47,7 +47,7 @@ def exporting(
     try:
         yield provider
     finally:
-        # In a daemon thread, which may wait for a collector longer than anybody should.
+        # In a daemon thread, which may wait for a collector longer than anyone should.
         last = threading.Thread(target=provider.shutdown, name="aftercall-last-spans", daemon=True)
         last.start()
         last.join(close_within_s)

@@ -5,7 +5,7 @@
         noted.note(hits=len(hits))
 
 The code that does the work does not know who measures it. Nobody does unless `measured_by` says so,
-for the task (or thread) that it is said in and for those begun from it; then a stage costs the
+for the task (or thread) that it is stated in and for those begun from it; then a stage costs the
 look at one variable.
 """
 
@@ -26,7 +26,7 @@ class StageMeter(Protocol):
     """Measures stages."""
 
     def stage(self, name: str) -> AbstractContextManager[Stage]:
-        """A stage begins, and ends with the block; what is raised inside goes through."""
+        """Return a stage begins, and ends with the block; what is raised inside goes through."""
 
 
 class _Unmeasured:
@@ -38,7 +38,7 @@ _METER: ContextVar[StageMeter | None] = ContextVar("aftercall_stage_meter", defa
 
 
 def stage(name: str) -> AbstractContextManager[Stage]:
-    """A stage of the work at hand; `name` is one of few, such as `suggest.search`."""
+    """Return a stage of the work available; `name` is one of few, such as `suggest.search`."""
     meter = _METER.get()
     return _UNMEASURED if meter is None else meter.stage(name)
 

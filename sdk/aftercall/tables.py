@@ -9,7 +9,7 @@ N = TypeVar("N", int, float)
 
 
 def gathered(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, in their order."""
+    """Return the values of each key, in their order."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -17,7 +17,7 @@ def gathered(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def summed(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
-    """The sum of each key's numbers."""
+    """Return the sum of each key's numbers."""
     return {key: sum(numbers[1:], numbers[0]) for key, numbers in gathered(pairs).items()}
 
 

@@ -138,7 +138,7 @@ def _input_schema(
 
 
 def _with_definitions(document: dict[str, Any], schema: JsonObject) -> JsonObject:
-    """A schema with the definitions that it refers to, as `$defs`."""
+    """Return a schema with the definitions that it refers to, as `$defs`."""
     definitions: JsonObject = {}
     moved = _moved(schema)
     waiting = sorted(_referred(schema))
@@ -176,7 +176,7 @@ def _referred(value: Any) -> set[str]:
 
 
 def _resolved(document: dict[str, Any], value: object) -> dict[str, Any]:
-    """An object, or the one in the document that it refers to; empty for neither."""
+    """Return an object, or the one in the document that it refers to; empty for neither."""
     for _ in range(10):
         if not isinstance(value, dict):
             return {}

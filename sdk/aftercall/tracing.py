@@ -41,7 +41,7 @@ class TracingObserver:
         self._tracer = trace.get_tracer("aftercall", version("aftercall"), tracer_provider)
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
-        """An attempt is about to be made, in this task and thread."""
+        """Note that an attempt is about to be made, in this task and thread."""
         current = parent = otel_context.get_current()
         kept = attempt.facts.kept
         begins_trace = not trace.get_current_span(current).get_span_context().is_valid
@@ -108,7 +108,7 @@ class _TracedAttempt:
             self.span.end(self._stopped_at)
 
     def __del__(self) -> None:
-        # Nobody says that a call ended whose result was a question to the user, or whose second
+        # No one states that a call ended whose result was a question to the user, or whose second
         # hook never came.
         self._end()
 

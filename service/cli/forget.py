@@ -1,4 +1,4 @@
-"""`aftercall forget`: erase what an agent, a session, a key or a time has said."""
+"""`aftercall forget`: erase what an agent, a session, a key or a time has stated."""
 
 import argparse
 import os
@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def forgotten(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
-    """Forget it and learn all anew; how many records of each kind went."""
+    """Forget it and learn all again; how many records of each kind went."""
     from service.forget import forget, learned_without
     from service.rebuild import opened_beside, rebuild
 

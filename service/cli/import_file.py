@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STDIO = "-"
 _FIRST_LOOK = 4096
-"""Bytes of the beginning that tell an archive from executions."""
+"""Bytes of the beginning that show an archive from executions."""
 _LONG_HELP = """Records the calls of each PATH in the running service at --service, as if agents
 sent them. A PATH is a file, a folder with all below it, or a glob. A file may hold executions, one
 JSON object a line; OTLP traces as JSON; exports of LangSmith and Langfuse; logs of MCP Inspector
@@ -123,7 +123,7 @@ def _import_calls(
 
     with ExitStack() as stack:
         report = ImportReport(say)
-        # Whatever happens, the last line says what was taken: importing again is harmless.
+        # Whatever happens, the last line states what was taken: importing again is harmless.
         stack.callback(
             lambda: print(
                 f"{report.accepted:,} {'valid' if args.dry_run else 'accepted'}, "
@@ -181,7 +181,7 @@ class _Files:
         """Of the folder: files that are half a call each."""
 
     def take(self, source: "Source", stdin: io.BufferedReader | None) -> None:
-        """Read a file; a damaged one among others is told of."""
+        """Read a file; a damaged one among others is shown of."""
         from service.archive import ArchiveError
         from service.sources import open_source
 
@@ -226,7 +226,7 @@ class _Files:
         args, report = self._args, self._report
         beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
         chosen = look_at(beginning, None if args.format == "auto" else args.format)
-        is_one_line = len(beginning) == LOOK_BYTES and b"\n" not in beginning  # which may tell
+        is_one_line = len(beginning) == LOOK_BYTES and b"\n" not in beginning  # which may show
         if not chosen.is_known and not is_one_line:
             if self._is_one:
                 self.unread.append(f"{name} holds {contents(beginning)}")

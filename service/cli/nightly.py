@@ -124,7 +124,7 @@ def _progress() -> Callable[[str, int], None]:
 
 
 def told(report: "NightlyReport") -> str:
-    """A report for a person: a line per step."""
+    """Return a report for a person: a line per step."""
     lines = [f"nightly run of {report.started_at:%Y-%m-%d %H:%M} UTC, {report.seconds:,.1f} s"]
     for step in report.steps:
         counts = ", ".join(f"{count:,} {name}" for name, count in step.counts.items())

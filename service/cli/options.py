@@ -52,7 +52,10 @@ def start(args: argparse.Namespace) -> "Settings":
 
 
 def settings_from(args: argparse.Namespace) -> "Settings":
-    """The environment's settings with the command line's on top; warns of unknown variables."""
+    """Return the environment's settings with the command line's on top.
+
+    Warns of unknown variables.
+    """
     from pydantic import ValidationError
 
     from service.environment import explain_settings, read_settings, unknown_variables
@@ -73,7 +76,7 @@ def settings_from(args: argparse.Namespace) -> "Settings":
 
 
 def run(settings: "Settings", work: Coroutine[Any, Any, T]) -> T:
-    """What a command's work returns; what the rooms raise becomes one line."""
+    """Return what a command's work returns; what the rooms raise becomes one line."""
     import asyncio
 
     from service.lifecycle import one_line

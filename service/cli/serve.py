@@ -1,4 +1,4 @@
-"""`aftercall serve`: the service, until it is told to stop."""
+"""`aftercall serve`: the service, until it is shown to stop."""
 
 import argparse
 import contextlib

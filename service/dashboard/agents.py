@@ -25,7 +25,7 @@ _REPAIRED: Final = h.Column(
 
 
 async def agents(look: Look) -> Shown:
-    """The page of all."""
+    """Return the page of all."""
     usage = await statistics.usage(*look.space, look.window, MAX_AGENTS)
     busiest = sorted(usage.by_agent, key=lambda each: (-w.calls(each), each.agent))[:10]
     rates = [(w.one_line(each.agent), w.success_rate(each)) for each in busiest]
@@ -41,7 +41,7 @@ async def agents(look: Look) -> Shown:
 
 
 async def agent(look: Look) -> Shown:
-    """The page of one."""
+    """Return the page of one."""
     name = look.named["agent"]
     try:
         found = await statistics.agent(*look.space, name, look.window)

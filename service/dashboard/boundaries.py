@@ -18,7 +18,7 @@ MAX_MAPPED: Final = 24
 
 
 async def boundaries(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     report = await boundary_report(*look.space, MAX_LISTED)
     warned = [each for each in report.tools if each.cohesion.warning][:50]
     advice = await open_recommendations(look) if warned else {}
@@ -82,7 +82,10 @@ async def boundaries(look: Look) -> Shown:
 
 
 def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
-    """The weightiest clusters with those they co-occur with, as bars: name, count and length."""
+    """Return the weightiest clusters with those they co-occur with, as bars.
+
+    Name, count and length.
+    """
     beside = gathered(
         (cluster_id, w.one_line(other))
         for pair in report.co_occurrences
@@ -99,7 +102,7 @@ def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
 
 
 def cohesion_words(cohesion: Cohesion) -> str:
-    """How sure a warning is, and what it is made from."""
+    """Return how sure a warning is, and what it is made from."""
     value = "unknown" if cohesion.score is None else w.score(cohesion.score)
     without = cohesion.without_evidence
     missing = f", {w.count(without)} of them without evidence" if without else ""

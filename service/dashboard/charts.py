@@ -1,4 +1,4 @@
-"""Charts, each with a table that says the same; `templates/chart.html` draws them as SVG."""
+"""Charts, each with a table that states the same; `templates/chart.html` draws them as SVG."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def line_chart(
 def rates_chart(
     title: str, trend: Trend, counts: Mapping[str, Sequence[CallCounts]], height: int = 260
 ) -> h.Html:
-    """The shares of calls that succeeded, at the points of a trend."""
+    """Return the shares of calls that succeeded, at the points of a trend."""
     rates = {name: [w.success_rate(each) for each in points] for name, points in counts.items()}
     series = {
         name: [None if each is None else 100 * each for each in values]
@@ -122,7 +122,10 @@ def shares_axis(series: Series) -> tuple[float, float, float]:
 
 
 def counts_axis(highest: float) -> tuple[float, float, float]:
-    """The same from 0, with steps of 1, 2 or 5 and their tens; bars from elsewhere would lie."""
+    """Return the same from 0, with steps of 1, 2 or 5 and their tens.
+
+    Bars from elsewhere would lie.
+    """
     size = 10.0 ** math.floor(math.log10(max(highest, 1.0) / _MOST_STEPS))
     step = next(each * size for each in (1, 2, 5, 10) if each * size * _MOST_STEPS >= highest)
     step = max(1.0, step)  # no half a call

@@ -23,7 +23,7 @@ _NAMES: Final = {
 
 
 async def criteria(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     found = await read_criteria(*look.space, look.window)
     trend = await statistics.trend(*look.space, look.window)
     return look.shows(

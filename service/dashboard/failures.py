@@ -19,7 +19,7 @@ _TRIED: Final = 3
 
 
 async def failures(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     found = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
     usage = await statistics.usage(*look.space, look.window, 1)
     met, failed = found.patterns, usage.totals.failures
@@ -63,7 +63,7 @@ async def failures(look: Look) -> Shown:
 
 
 async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
-    """What to fix first: how often it is met, and the id of advice to the tool's maker."""
+    """Return what to fix first: how often it is met, and the id of advice to the tool's maker."""
     advised = await open_recommendations(look)
     return [
         (
@@ -77,7 +77,7 @@ async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
 
 
 def pattern_columns(look: Look) -> list[h.Column]:
-    """What tables say of `PatternFailures`."""
+    """Return what tables say of `PatternFailures`."""
     return [
         h.Column("title", "Pattern", of=lambda each: h.Anchor(
             w.one_line(each.pattern.title, w.MAX_SIGNATURE),
@@ -99,6 +99,6 @@ def pattern_columns(look: Look) -> list[h.Column]:
 
 
 def compared(before: int | None) -> str:
-    """How often it was in the same span before; "" where that is unknown."""
+    """Return how often it was in the same span before; "" where that is unknown."""
     words = f"{w.count(before) if before else 'none'} in the same time before"
     return "" if before is None else words

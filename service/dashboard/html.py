@@ -23,11 +23,11 @@ from service.dashboard import words as w
 Html: TypeAlias = Markup
 Tone = Literal["good", "bad", "warn", "plain"]
 SIGNS: Final[dict[Tone, str]] = {"good": "✓ ", "bad": "✗ ", "warn": "! ", "plain": ""}
-"""What stands before a word, for nothing is said by colour alone."""
+"""What stands before a word, for nothing is stated by colour alone."""
 
 
 def is_local(href: str) -> bool:
-    """Whether an address is a path of this service, or a place on this page."""
+    """Return whether an address is a path of this service, or a place on this page."""
     if not href.isprintable():  # browsers leave out what is not: `/` and a tab before `/` are `//`
         return False
     return href.startswith("#") or (href.startswith("/") and not href.startswith(("//", "/\\")))
@@ -59,10 +59,10 @@ class Column(NamedTuple):
     remark: str = ""
     """What its label leaves open."""
     of: Callable[[Any], object] | None = None
-    """What it shows of a row: a text, a number, a time, a link or None."""
+    """What it shows a row: a text, a number, a time, a link or None."""
 
     def value(self, row: object) -> object:
-        """What it shows of a row; texts in one line, with all their characters visible."""
+        """Return what it shows a row; texts in one line, with all their characters visible."""
         if self.of is not None:
             value = self.of(row)
         else:
@@ -99,7 +99,7 @@ class DataTable:
     """A class: `wide`, `roomy` or `close`."""
 
     def html(self, address: str = "") -> Html:
-        """The table; its downloads are at `address`, which has a query."""
+        """Return the table; its downloads are at `address`, which has a query."""
         data = {
             "name": self.name,
             "columns": [
@@ -132,19 +132,19 @@ class DataTable:
         return out.getvalue().encode("utf-8-sig")
 
     def json(self) -> bytes:
-        """An array of objects, in UTF-8."""
+        """Return an array of objects, in UTF-8."""
         rows = [{each.key: _plain(each.value(row)) for each in self.columns} for row in self.rows]
         return json.dumps(rows, ensure_ascii=False, indent=1, default=str).encode("utf-8")
 
     def file_name(self, ending: str) -> str:
-        """A name that any system takes: letters, digits and hyphens."""
+        """Return a name that any system takes: letters, digits and hyphens."""
         return f"aftercall-{_slug(self.name) or 'table'}.{ending}"
 
 
 def plain_table(
     name: str, columns: Sequence[Column], rows: Sequence[object], missing: str = _NOTHING
 ) -> Html:
-    """A table without filter, downloads and pages."""
+    """Return a table without filter, downloads and pages."""
     return DataTable(name, columns, rows, missing, plain=True).html()
 
 
@@ -188,7 +188,7 @@ def _csv_cell(value: object) -> str | int | float:
 
 
 def _written(value: object) -> object:
-    """What `{{ value }}` writes: markup as it is, all else as text that can be seen."""
+    """Return what `{{ value }}` writes: markup as it is, all else as text that can be seen."""
     if isinstance(value, Html):
         return value
     return "" if value is None else w.visible(str(value))
@@ -233,7 +233,7 @@ _TEMPLATES.globals |= {
 
 
 def render(template: str, **data: object) -> Html:
-    """A template of the folder `templates`, by its name without ending, with its data."""
+    """Return a template of the folder `templates`, by its name without ending, with its data."""
     if "ui" not in _TEMPLATES.globals:  # compiled for the first page
         _TEMPLATES.globals["ui"] = _TEMPLATES.get_template("ui.html").module
     text = _TEMPLATES.get_template(f"{template}.html").render(data)

@@ -32,13 +32,13 @@ _ENTRIES: Final = (
 
 
 def folds(entries: Iterable[AuditRecord]) -> list[list[AuditRecord]]:
-    """Put together what stands in a row and says the same of who, what and where."""
+    """Put together what stands in a row and states the same of who, what and where."""
     groups = groupby(entries, key=lambda each: (each.principal, each.action, each.workspace))
     return [list(fold) for _, fold in groups]
 
 
 async def keys(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     context, caller = look.context, look.context.caller
     may = look.may_change
     found = await keyring.list_keys(context.keys, caller) if may else None

@@ -1,4 +1,4 @@
-"""One look at the dashboard: whose figures, which window, and what the address says.
+"""One look at the dashboard: whose figures, which window, and what the address states.
 
 "Path" is everywhere one below `/dashboard`, as in `/tools`.
 """
@@ -53,7 +53,7 @@ class Shown:
     """False while what came in lately is still being counted."""
     status: int = 200
     is_live: bool = True
-    """Whether it is asked for again while somebody looks."""
+    """Whether it is asked for again while someone looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +77,23 @@ class Look:
 
     @property
     def space(self) -> Space:
-        """What operations are given first."""
+        """Return what operations are given first."""
         return Space(self.context, self.workspace)
 
     def shows(
         self, title: str, template: str, *, of: Statistics | Usage | None = None, **data: object
     ) -> Shown:
-        """The page that a template makes of this look and its data; `of` says as of when it is."""
+        """Return the page that a template makes of this look and its data.
+
+        `of` says as of when it is.
+        """
         is_complete = of is None or of.is_complete
         content = h.render(template, look=self, is_complete=is_complete, **data)
         at = (of and of.until) or datetime.now(UTC)
         return Shown(title, content, at, is_complete=is_complete)
 
     def link(self, path: str, **query: str) -> str:
-        """An address that keeps window and workspace, percent-encoded.
+        """Return an address that keeps window and workspace, percent-encoded.
 
         Whatever the path holds (unencoded, such as `/tools/` and a tool's id), the address leads to
         that page. `window` and `workspace` in the query replace those of this page.
@@ -103,32 +106,32 @@ class Look:
         return f"{PREFIX}{quote(path, safe='/', errors='replace')}{text}"
 
     def again(self, **query: str) -> str:
-        """This page with other parameters, such as another window."""
+        """Return this page with other parameters, such as another window."""
         return self.link(self.path, **self.own_query | query)
 
     @property
     def own_query(self) -> dict[str, str]:
-        """The parameters of the address that are this page's own."""
+        """Parameters of the address that are this page's own."""
         return {k: v for k, v in self.query.items() if k not in ("window", "workspace", *DATES)}
 
     @property
     def before(self) -> UsageWindow:
-        """The same span of time before the window."""
+        """Same span of time before the window."""
         return window_before(self.context, self.window)
 
     def tool(self, tool: ToolName) -> str:
-        """The page of a tool: by its registered id, else by its server and its name."""
+        """Return the page of a tool: by its registered id, else by its server and its name."""
         if tool.tool_id is not None:
             return self.link(f"/tools/{tool.tool_id}")
         server = {} if tool.server_name is None else {"server": tool.server_name}
         return self.link("/tool", name=tool.tool_name, **server)
 
     def pattern(self, pattern_id: str) -> str:
-        """The page of a failure pattern."""
+        """Return the page of a failure pattern."""
         return self.link(f"/patterns/{pattern_id}")
 
     def agent(self, agent: str) -> str:
-        """The page of an agent."""
+        """Return the page of an agent."""
         return self.link(f"/agents/{agent}")
 
     @property
@@ -138,17 +141,17 @@ class Look:
 
     @property
     def may_change(self) -> bool:
-        """Whether who looks may say what is done about patterns and recommendations."""
+        """Return whether who looks may say what is done about patterns and recommendations."""
         return "admin" in self.context.caller.scopes
 
     def whole_tool_column(self) -> h.Column:
-        """The tool of a row, by server and name, with its page."""
+        """Return the tool of a row, by server and name, with its page."""
         return h.Column(
             "tool", "Tool", of=lambda each: h.Anchor(w.tool_name(each.tool), self.tool(each.tool))
         )
 
     def tool_columns(self) -> list[h.Column]:
-        """The same as two columns."""
+        """Return the same as two columns."""
         return [
             h.Column(
                 "tool", "Tool", of=lambda each: h.Anchor(each.tool.tool_name, self.tool(each.tool))
@@ -165,12 +168,15 @@ class Look:
         return table.html(self.again(table=name))
 
     async def rarely(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
-        """What `read` returns, or did some seconds ago; `key` names it in workspace and window."""
+        """Return what `read` returns, or did some seconds ago.
+
+        `key` names it in workspace and window.
+        """
         return await self.shared.get((self.workspace, self.window, key), read, _RARELY_S)
 
 
 def _in_path(path: str) -> tuple[str, dict[str, str]]:
-    """A path that browsers and routes leave as it is, and what had to leave it."""
+    """Return a path that browsers and routes leave as it is, and what had to leave it."""
     if not any(part in (".", "..") for part in path.split("/")) and path.isprintable():
         return path, {}
     first, _, rest = path.removeprefix("/").partition("/")

@@ -18,7 +18,7 @@ _PATTERNS: Final = 50
 
 
 async def overview(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     space, window = look.space, look.window
     asked = w.WINDOWS if window in w.WINDOWS else (window, *w.WINDOWS)
     totals = await statistics.totals(*space, asked=asked, with_durations=False)

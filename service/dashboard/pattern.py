@@ -41,7 +41,7 @@ _MAX_VALUE: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class ShownRepair:
-    """A failed call and the success that mended it; secrets are masked as of today."""
+    """A failed call and the success that repaired it; secrets are masked as of today."""
 
     failed: Execution
     mended: Execution
@@ -50,12 +50,12 @@ class ShownRepair:
 
     @property
     def account(self) -> Account:
-        """What became of each value, as far as the two calls show it."""
+        """Return what became of each value, as far as the two calls show it."""
         return account_of(self.failed.parameters, self.mended.parameters, Grounds()).model()
 
     @property
     def changes(self) -> list[str]:
-        """What was changed, as JSON Patch operations (RFC 6902), a line each.
+        """Return what was changed, as JSON Patch operations (RFC 6902), a line each.
 
         `replace /topK: 50 -> 10`, `add /page: 1`, `remove /tz (was "CET")`. Empty: nothing was.
         """
@@ -81,7 +81,7 @@ class PatternEvidence:
 
     @property
     def glimpse(self) -> str:
-        """Its gist in one line: what a repair changed, else what the tool said."""
+        """Its gist in one line: what a repair changed, else what the tool stated."""
         if self.repairs:
             return w.one_line("; ".join(self.repairs[0].changes) or w.SAME_CALL, 200)
         error = self.examples[0].error if self.examples else None
@@ -120,7 +120,7 @@ async def evidence_of(
 
 
 def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str], bool]:
-    """Whether failures of a signature, of the pattern's tool, belong to the pattern."""
+    """Return whether failures of a signature, of the pattern's tool, belong to the pattern."""
     marks = pattern.marks()
 
     @cache
@@ -134,7 +134,7 @@ def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str]
 def read_repairs(
     rows: Iterable[MendedFailure], calls: dict[str, Execution], redactor: Redactor
 ) -> list[ShownRepair]:
-    """The repairs of which both calls are still stored, in their order."""
+    """Return the repairs of which both calls are still stored, in their order."""
     found = []
     for row in rows:
         if row.failed_id in calls and row.mended_id in calls:
@@ -146,7 +146,10 @@ def read_repairs(
 
 
 def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
-    """What edits teach, "" of none; values under a name that became secret since are masked."""
+    """Return what edits teach, "" of none.
+
+    Values under a name that became secret since are masked.
+    """
     lesson = lesson_of([_without_secrets(each, redactor) for each in edits])
     return w.visible(redactor.text(lesson), 500)
 
@@ -175,7 +178,10 @@ def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
 
 
 def state_words(pattern: FailurePattern) -> str:
-    """Whether it is open, ignored or resolved; of one that came back, the tool's versions."""
+    """Return whether it is open, ignored or resolved.
+
+    Of one that came back, the tool's versions.
+    """
     if (review := pattern.review) is None or not review.reopened:
         return pattern.state
     since = f", resolved in {w.one_line(review.version)}" if review.version else ""
@@ -206,7 +212,7 @@ _RULES: Final = (
 
 
 async def pattern(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     pattern_id = look.named["pattern_id"]
     try:
         history = await statistics.pattern(*look.space, pattern_id, look.window)
@@ -251,7 +257,7 @@ async def _evidence(
 
 
 def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[h.Row]:
-    """The rules of a pattern's signatures, the surest first; the same edits are one rule."""
+    """Return the rules of a pattern's signatures, the surest first; the same edits are one rule."""
     same = gathered(
         (edit_key(rule.edits), rule)
         for kind in (record.knowledge.signatures.values() if record.knowledge else ())

@@ -26,7 +26,7 @@ MAX_PARAMETERS: Final = 40
 MAX_VALUES: Final = 5
 """Common values of one parameter."""
 _MOST: Final = 0.9
-"""From such a share on, a form of texts is said to be theirs."""
+"""From such a share on, a form of texts is stated to be theirs."""
 _NO_FORM: Final = frozenset({"empty", "word", "words"})
 """Forms that say no more than that it is a text."""
 _COLUMNS: Final = (
@@ -54,12 +54,15 @@ class ToolParameters:
 
 
 def columns_of(rows: Sequence[h.Row]) -> list[h.Column]:
-    """The columns of parameters; what none has takes no room, so that the rest is seen at once."""
+    """Return the columns of parameters.
+
+    What none has takes no room, so that the rest is seen at once.
+    """
     return [each for each in _COLUMNS if any(row[each.key] for row in rows)]
 
 
 async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
-    """All that is known of a tool."""
+    """Return all that is known of a tool."""
     memory = context.memory
     stored = await memory.tool(tool)
     return ToolRecord(
@@ -72,7 +75,10 @@ async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
 
 
 def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | None:
-    """The parameters of a tool; None where neither a schema nor a call says anything of them."""
+    """Return the parameters of a tool.
+
+    None where neither a schema nor a call states anything of them.
+    """
     view, profile = record.schema_view(), record.profile
     if view is None and profile is None:
         return None

@@ -1,4 +1,4 @@
-"""*Recommendations*: what makers of tools can do, as issues to file, and which docs to mend."""
+"""*Recommendations*: what makers of tools can do, as issues to file, and which docs to repair."""
 
 import re
 from typing import Final, NamedTuple, get_args
@@ -32,7 +32,7 @@ class _Doc(NamedTuple):
 
 
 async def recommendations_page(look: Look) -> Shown:
-    """The page: open and taken ones, or those of one state."""
+    """Return the page: open and taken ones, or those of one state."""
     state = look.query.get("state", "")
     asked = RecommendationQuery(state="all", limit=1_000)
     answer = await look.rarely("recommendations", lambda: recommendations(*look.space, asked))
@@ -59,7 +59,10 @@ async def recommendations_page(look: Look) -> Shown:
 
 
 async def _docs(look: Look) -> list[_Doc]:
-    """What descriptions of tools leave out: lessons of failures in the window, and corrections."""
+    """Return what descriptions of tools leave out.
+
+    Lessons of failures in the window, and corrections.
+    """
     rows = [
         _Doc(each.pattern.tool, each.pattern.lesson, each.pattern.title, each.failures)
         for each in (await statistics.patterns(*look.space, look.window, 500)).patterns
@@ -74,7 +77,10 @@ async def _docs(look: Look) -> list[_Doc]:
 
 
 def issue_text(each: Recommendation) -> str:
-    """An issue for the tool's maker, in Markdown; what others said stands in code, as it is."""
+    """Return an issue for the tool's maker, in Markdown.
+
+    What others stated stands in code, as it is.
+    """
     evidence, tool = each.evidence, each.tool
     subject = w.tool_name(tool) if tool else each.namespace or ""
     calls = f", of {w.counted(evidence.calls, 'call')}" if evidence.calls else ""
@@ -98,7 +104,7 @@ def issue_text(each: Recommendation) -> str:
 
 
 def code_span(text: str) -> str:
-    """A text as a code span, in which Markdown means nothing: no markup, link or mention."""
+    """Return a text as a code span, in which Markdown means nothing: no markup, link or mention."""
     text = w.one_line(text, w.MAX_SENTENCE)
     ticks = _longer(text, 1)
     return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"

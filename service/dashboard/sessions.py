@@ -47,7 +47,7 @@ class SearchedCalls(NamedTuple):
     until: datetime | None = None
 
     def includes(self, call: Execution) -> bool:
-        """Whether a call is asked for, as far as its names and its time say."""
+        """Return whether a call is asked for, as far as its names and its time say."""
         tool = w.tool_name(ToolName(server_name=call.server_name, tool_name=call.tool_name))
         return (
             self.tool.casefold() in tool.casefold()
@@ -58,7 +58,7 @@ class SearchedCalls(NamedTuple):
         )
 
     def says(self, call: Execution) -> bool:
-        """Whether the text stands in a call, which is masked as it is shown."""
+        """Return whether the text stands in a call, which is masked as it is shown."""
         said = [call.context or "", json.dumps(call.parameters, ensure_ascii=False)]
         said += [call.error.message, call.error.type] if call.error else []
         return any(self.text.casefold() in each.casefold() for each in said)
@@ -72,7 +72,7 @@ class FoundCall(NamedTuple):
 
     @property
     def tool(self) -> ToolName:
-        """The tool that was called."""
+        """Tool that was called."""
         return ToolName(server_name=self.call.server_name, tool_name=self.call.tool_name)
 
 
@@ -88,7 +88,7 @@ class FoundCalls:
 
 
 async def search(context: Context, workspace: str, wanted: SearchedCalls) -> FoundCalls:
-    """The latest stored calls that are asked for; beside the event loop, and bounded."""
+    """Return the latest stored calls that are asked for; next to the event loop, and bounded."""
     found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
     while len(found.calls) < MAX_FOUND and found.looked < MAX_LOOKED and time.monotonic() < until:
         page = await context.store.events.latest(workspace, "execution", 500, before=before)
@@ -118,7 +118,7 @@ def _matching(
 
 
 async def sessions(look: Look) -> Shown:
-    """The page: the latest sessions, or the calls that a form asks for."""
+    """Return the page: the latest sessions, or the calls that a form asks for."""
     asked = {name: look.query.get(name, "").strip()[:256] for name in FIELDS}
     wanted = SearchedCalls(
         asked["tool"],
@@ -182,7 +182,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def session_name(session: str) -> str:
-    """What a session is called: its id, or whose calls without one it holds."""
+    """Return what a session is called: its id, or whose calls without one it holds."""
     name = plain(session)
     return f"{name[1:]}, without a session" if name.startswith("\x1f") else name
 
@@ -191,7 +191,7 @@ def session_name(session: str) -> str:
 
 
 class SessionStep(NamedTuple):
-    """One call of a session, with the repair that it is the failed or the mended half of."""
+    """One call of a session, with the repair that it is the failed or the repaired half of."""
 
     call: Execution
     tool: ToolName
@@ -200,7 +200,7 @@ class SessionStep(NamedTuple):
 
 
 async def session(look: Look) -> Shown:
-    """The page of one."""
+    """Return the page of one."""
     name = look.named["session"]
     if not (steps := await steps_of(*look.space, name)):
         raise NothingHereError(
@@ -218,7 +218,7 @@ async def session(look: Look) -> Shown:
 
 
 async def steps_of(context: Context, workspace: str, session: str) -> list[SessionStep]:
-    """The latest calls of a session, masked, in their order."""
+    """Return the latest calls of a session, masked, in their order."""
     events = await context.store.events.latest(
         workspace, "execution", _MAX_CALLS, sessions=[session]
     )

@@ -12,11 +12,11 @@ from service.dashboard.charts import Point, scatter_chart
 from service.dashboard.look import Look, Shown
 
 FEW: Final = 30
-"""Outcomes of one bin below which its share says little: its standard error is near 0.1."""
+"""Outcomes of one bin below which its share states little: its standard error is near 0.1."""
 
 
 async def suggestions(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     reflection = await statistics.reflection(*look.space, look.window)
     confidence = await statistics.confidence(*look.space)
     title, across = "Promised and kept, by tenths of confidence", "mean confidence"
@@ -42,7 +42,7 @@ async def suggestions(look: Look) -> Shown:
 
 
 def shadow_rows(shadow: m.ShadowCounts) -> list[dict[str, object]]:
-    """What would have been done about watched calls, beside what became of them."""
+    """Return what would have been done about watched calls, next to what became of them."""
     counted = (
         ("changed before the call", shadow.repaired_before),
         ("not made at all", shadow.blocked),
@@ -64,12 +64,12 @@ def shadow_rows(shadow: m.ShadowCounts) -> list[dict[str, object]]:
 
 
 def bin_name(each: m.ConfidenceBin) -> str:
-    """A tenth of the scale, such as `70 to 80 %`."""
+    """Return a tenth of the scale, such as `70 to 80 %`."""
     return f"{each.at_least * 100:.0f} to {each.below * 100:.0f} %"
 
 
 def gap(each: m.ConfidenceBin) -> float | None:
-    """The share of successes minus the mean confidence; None without outcomes."""
+    """Return the share of successes minus the mean confidence; None without outcomes."""
     if each.mean_confidence is None or each.succeeded is None:
         return None
     return each.succeeded - each.mean_confidence
@@ -86,7 +86,7 @@ def points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
 
 
 def trust_words(confidence: m.ConfidenceStatistics) -> str:
-    """What the calibration says, in a sentence or two."""
+    """Return what the calibration states, in a sentence or two."""
     of = f"Of {w.counted(confidence.judged, 'outcome')}, "
     if (error := confidence.expected_calibration_error) is None:
         return f"{of}none says how sure the suggestion was."
@@ -120,7 +120,7 @@ def effect_words(reflection: m.ReflectionStatistics) -> str:
 
 
 def repair_words(times: m.RepairTimes) -> tuple[str, str]:
-    """The median time to repair, and what it is made from."""
+    """Return the median time to repair, and what it is made from."""
     if not times.repairs or times.p50_ms is None:
         return "-", "no repair in the window"
     slow = "" if times.p95_ms is None else f", 95 % within {w.duration(times.p95_ms)}"

@@ -1,4 +1,4 @@
-"""The page of one tool: how it does, what it takes, how fit it is, and what is said of it."""
+"""The page of one tool: how it does, what it takes, how fit it is, and what is stated of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -34,7 +34,10 @@ UNNAMED: Final = "calls that name no version"
 
 
 async def tool(look: Look) -> Shown:
-    """The page, by a registered id or by `?server=&name=`; of an unknown name, what was meant."""
+    """Return the page, by a registered id or by `?server=&name=`.
+
+    Of an unknown name, what was meant.
+    """
     asked = look.named.get("tool_id", "")
     server, name = look.query.get("server", ""), look.query.get("name", "")
     key = ToolKey(look.workspace, server or None, name)
@@ -93,7 +96,10 @@ async def tool(look: Look) -> Shown:
 
 
 async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
-    """What a tool's page shows beside statistics and health: fitness, and what it is not for."""
+    """Return what a tool's page shows next to statistics and health.
+
+    Fitness, and what it is not for.
+    """
     context, workspace = look.context, look.workspace
     tool = ToolKey(workspace, health.tool.server_name, health.tool.tool_name)
     registry = await context.memory.registry(workspace)
@@ -141,7 +147,7 @@ async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
 def version_rows(
     tool: ToolKey, registered: Iterable[StoredTool], statistics: ToolTrials | None, now: datetime
 ) -> list[h.Row]:
-    """All versions that were called or are registered, the latest used first."""
+    """Return all versions that were called or are registered, the latest used first."""
     known = dict(statistics.versions) if statistics is not None else {}
     ids: dict[str, list[str]] = {name: [] for name in known}
     for each in registered:
@@ -224,7 +230,7 @@ _COLUMNS: Final = {
 
 
 def report_rows(health: ToolHealth) -> Iterator[h.Row]:
-    """Referrals, weak successes and corrections, as they were said."""
+    """Referrals, weak successes and corrections, as they were stated."""
     for each in health.recent_referrals:
         yield {
             "at": each.at,

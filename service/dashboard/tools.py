@@ -19,7 +19,7 @@ ToolId = tuple[str | None, str]
 
 
 async def tools(look: Look) -> Shown:
-    """The page."""
+    """Return the page."""
     found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
     earlier = await statistics.called(*look.space, look.before, MAX_TOOLS)
     registered = await look.context.memory.tools(look.workspace)
@@ -60,14 +60,14 @@ async def tools(look: Look) -> Shown:
 
 
 def place_of(tool: ToolName) -> ToolId:
-    """The tool as calls name it."""
+    """Return the tool as calls name it."""
     return tool.server_name, tool.tool_name
 
 
 def with_never_called(
     called: Sequence[ToolStatistics], registered: Sequence[StoredTool]
 ) -> list[ToolStatistics]:
-    """The called tools in their order, then those that are registered only, by id."""
+    """Return the called tools in their order, then those that are registered only, by id."""
     latest = {
         (each.tool.server_name, each.tool.name): each.tool
         for each in sorted(registered, key=lambda one: (one.tool.updated_at, one.tool.tool_id))
@@ -81,7 +81,7 @@ def with_never_called(
 
 
 async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]:
-    """Those that are open by tool, the greatest priority first; each reading weighs all."""
+    """Return those that are open by tool, the greatest priority first; each reading weighs all."""
 
     async def read() -> dict[ToolId, list[Recommendation]]:
         asked = RecommendationQuery(state="open", limit=1_000)

@@ -94,7 +94,7 @@ def request_of(text: str) -> SuggestRequest:
 
 
 def answer_words(response: SuggestResponse) -> str:
-    """The answer in one sentence, for who listens instead of looking."""
+    """Return the answer in one sentence, for who listens instead of looking."""
     took = f"answered in {w.duration(response.took_ms)}"
     if response.abstained:
         reason = w.one_line(response.reason or "nothing is known of this failure", 2_000)
@@ -105,7 +105,7 @@ def answer_words(response: SuggestResponse) -> str:
 
 
 def headline(suggestion: Suggestion) -> str:
-    """What is to be done, in one line."""
+    """Return what is to be done, in one line."""
     tool = w.one_line(suggestion.tool or "none is named", _MAX_VALUE)
     changes = w.counted(len(suggestion.changes), "change")
     after = suggestion.retry_after_ms
@@ -119,7 +119,7 @@ def headline(suggestion: Suggestion) -> str:
 
 
 def confidence_words(suggestion: Suggestion) -> str:
-    """The confidence with its interval, and what it means for a gateway."""
+    """Return the confidence with its interval, and what it means for a gateway."""
     words = w.percent(suggestion.confidence)
     if suggestion.confidence_interval is not None:
         low, high = suggestion.confidence_interval
@@ -149,7 +149,7 @@ _CHANGES: Final = (
 
 
 def evidence_pairs(evidence: Evidence) -> list[tuple[str, str]]:
-    """What a suggestion rests on."""
+    """Return what a suggestion rests on."""
     sources = ", ".join(_SOURCES[each] for each in evidence.sources)
     return [
         ("Repairs with the same edit", w.count(evidence.repairs)),

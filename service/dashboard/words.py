@@ -16,7 +16,7 @@ WINDOWS: Final[dict[UsageWindow, str]] = {"24h": "24 hours", "7d": "7 days", "30
 MAX_NAME: Final = 256
 """Characters of a tool's, an agent's or an axis' name; the wire takes no more."""
 MAX_SENTENCE: Final = 1_000
-"""Characters of what somebody said, where a page quotes it."""
+"""Characters of what someone stated, where a page quotes it."""
 MAX_TEXT: Final = 20_000
 """Characters of any text on a page, such as corrected parameters."""
 MAX_SIGNATURE: Final = 300
@@ -46,7 +46,7 @@ def counted(value: int, noun: str) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in [0, 1] as `94.0 %`, `> 99.9 %` where it is not all; `-` for None."""
+    """Return a share in [0, 1] as `94.0 %`, `> 99.9 %` where it is not all; `-` for None."""
     if share is None:
         return "-"
     return "> 99.9 %" if 0.9995 <= share < 1 else f"{share * 100:.1f} %"
@@ -100,12 +100,12 @@ def before(earlier: CallCounts | None) -> str:
 
 
 def calls(counts: CallCounts) -> int:
-    """All calls, however they went."""
+    """Return all calls, however they went."""
     return counts.successes + counts.failures
 
 
 def success_rate(counts: CallCounts) -> float | None:
-    """The share of calls that succeeded, in [0, 1]; None without calls."""
+    """Return the share of calls that succeeded, in [0, 1]; None without calls."""
     return counts.successes / calls(counts) if calls(counts) else None
 
 
@@ -118,7 +118,7 @@ def folded(names: Iterable[str], most: int = 3) -> str:
 
 
 def tool_name(tool: ToolName) -> str:
-    """The name under which the calls of a tool are recorded: `server/tool`, or `tool`."""
+    """Return the name under which the calls of a tool are recorded: `server/tool`, or `tool`."""
     name = tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
     return one_line(name, 2 * MAX_NAME)
 
@@ -130,7 +130,7 @@ def error_words(error: ExecutionError) -> str:
 
 
 def visible(text: str, limit: int = MAX_TEXT) -> str:
-    r"""A text of at most `limit` characters, in which whatever cannot be seen is an escape.
+    r"""Return a text of at most `limit` characters, in which whatever cannot be seen is an escape.
 
     Changes of direction and zero-width characters can make a text read as another one, so they are
     written (`\u202e`) instead of being drawn. Line ends and tabs stay.
@@ -145,10 +145,10 @@ def visible(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def one_line(text: str, limit: int = MAX_NAME) -> str:
-    """The same, with every run of white space as one blank."""
+    """Return the same, with every run of white space as one blank."""
     return visible(" ".join(text[: _READ * limit].split()), limit)
 
 
 def as_json(value: JsonValue, limit: int = MAX_TEXT) -> str:
-    """A value as indented JSON of at most `limit` characters, as `visible`."""
+    """Return a value as indented JSON of at most `limit` characters, as `visible`."""
     return visible(json.dumps(value, indent=2, ensure_ascii=False), limit)

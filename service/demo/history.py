@@ -5,7 +5,7 @@
 
 Agents of a stage play at once; what they did is recorded in batches; the next stage begins when the
 service has learned it, so that later agents ask a memory that earlier ones taught.
-docs/demo-history.md tells what is in it.
+docs/demo-history.md shows what is in it.
 """
 
 import asyncio
@@ -85,11 +85,11 @@ async def play_history(
 
     The service should be empty: the same calls twice count once, but made-up calls mix with real
     ones. The same seed gives the same history, given the same `now` and the same answers; with
-    `ask=False` all agents mend by themselves. `calls_per_day` is a weekly mean of all attempts.
+    `ask=False` all agents repair by themselves. `calls_per_day` is a weekly mean of all attempts.
 
     Raises:
         ValueError: there was no call.
-        AftercallError: the service did not take what was told.
+        AftercallError: the service did not take what was shown.
     """
     moment = now or datetime.now(UTC)
     plans = simulated_agents.plan_sessions(seed, days, calls_per_day, moment)

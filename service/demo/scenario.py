@@ -39,7 +39,7 @@ SCENARIO = "list the latest changes of the project"
 MOST_FAILURES = 5
 """The degraded tool must have lost its place by then."""
 MOST_SUCCESSES = 30
-"""The mended tool must have it back by then."""
+"""The repaired tool must have it back by then."""
 _LEARNED_S = 30.0
 _SCRIPT = ToolSpec(
     name=NAMESPACE, namespace=NAMESPACE, version="1.0.0",
@@ -78,7 +78,7 @@ class Scene:
 
 
 async def play_scene(scene: Scene) -> list[SceneCall]:
-    """A tool of a namespace degrades, recovers, and is chosen again."""
+    """Return a tool of a namespace degrades, recovers, and is chosen again."""
     played: list[SceneCall] = []
     stage = scene.stage
     parameters: JsonObject = {"repo_path": str(stage.repository), "max_count": 3}
@@ -97,7 +97,10 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
         )
 
         async def call(*, by_name: bool = False) -> SceneCall:
-            """The orchestrator calls the fittest; or its neighbour the script, by its name."""
+            """Return the orchestrator calls the fittest.
+
+            Or its neighbour the script, by its name.
+            """
             best = await dee.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
             called, succeeded = NAMESPACE if by_name else best.tool.tool_id, True
             try:
@@ -177,7 +180,7 @@ def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
 
 
 def _table(*columns: str, title: str) -> Table:
-    """A table of one line a row, cut where the terminal ends."""
+    """Return a table of one line a row, cut where the terminal ends."""
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=True)
     for each in columns:
         made.add_column(each, no_wrap=True, header_style="dim")
@@ -233,7 +236,7 @@ class PlayedCall:
 
     @property
     def attempts(self) -> int:
-        """How often the tool was called."""
+        """Return how often the tool was called."""
         if self.ending == "repaired":
             return int(self.best.get("attempts", 1))  # none where it was repaired before
         return 2 if self.ending == "by itself" else 1

@@ -1,4 +1,4 @@
-"""Simulated agents: when they work, what they get wrong, whether they ask, and how they mend it.
+"""Simulated agents: when they work, what they get wrong, whether they ask, and how they repair it.
 
 No I/O. A session is a generator: it yields each failed call that its agent asks about, is sent the
 answer, and returns what was played. All that is drawn comes from the seed and the session's number,
@@ -27,7 +27,7 @@ _HOURS = (
 )  # fmt: skip
 """Load by hour of the day, UTC; 1 is the busiest."""
 _WEEKEND = 0.45
-"""Load of a Saturday or Sunday beside that of a working day."""
+"""Load of a Saturday or Sunday next to that of a working day."""
 _CALLS_PER_TASK = 1.16
 """Attempts included; measured, and held to by a test."""
 _TASKS = (2, 3, 4, 4, 5, 6, 7)
@@ -40,19 +40,19 @@ _ANOTHER_SLIP = 0.12
 _OLD_HABIT, _WEARS_OFF = 0.6, 0.9
 """Share of calls in the form of the version before on its first day, and how it wears off a day."""
 _NOTICED = 0.35
-"""Share of the answers to something else than was meant that a user sees and says so."""
+"""Share of the answers to something else than was meant that a user sees and states so."""
 _MARKED = 0.3
-"""Share of the breakdowns of tools with competitors that somebody marks."""
+"""Share of the breakdowns of tools with competitors that someone marks."""
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "medium", "high")
 Ending = Literal["at once", "suggested", "by itself", "elsewhere", "not mended"]
-"""How a task ended: right at once; mended by a suggestion, as the rules of retries allow; by the
+"""How a task ended: right at once; repaired by a suggestion, as the rules of retries allow; by the
 agent's own skill; done by another tool after a referral; or not at all."""
 Answer: TypeAlias = SuggestResponse | None
-"""What the service said; None when it was not there to say anything."""
+"""What the service stated; None when it was not there to say anything."""
 
 
 class SimAgent(tools.DemoTable):
-    """One agent, as `data/agents.toml` says it.
+    """One agent, as `data/agents.toml` states it.
 
     Shares are of its calls: `slips` of those it gets wrong, `servers` of those on each. `prone` and
     `skill` are factors: on kinds of slips, and on how often it mends a failure by itself. From the
@@ -102,7 +102,7 @@ class SimTask:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a person said of a call afterwards; `severity` is set where a failure is marked."""
+    """What a person stated of a call afterwards; `severity` is set where a failure is marked."""
 
     call: SimCall
     words: str
@@ -144,7 +144,10 @@ class SessionPlan:
 
 
 def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> list[SessionPlan]:
-    """The sessions of `days` UTC days, the last of which is that of `now`; none begins later."""
+    """Return the sessions of `days` UTC days, the last of which is that of `now`.
+
+    None begins later.
+    """
     dice = Random(f"plan {seed}")  # noqa: S311  # a repeatable history, no secret
     first = moment_of(0, days, now)
     per_session = _CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)

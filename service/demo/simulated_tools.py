@@ -1,8 +1,8 @@
-"""Simulated tools: schemas that refuse, rules that no schema tells, servers with bad days.
+"""Simulated tools: schemas that refuse, rules that no schema shows, servers with bad days.
 
-The tools are tables in `data/`, one file a server. A table says what a tool takes (`properties`,
+The tools are tables in `data/`, one file a server. A table states what a tool takes (`properties`,
 `required`), what agents want of it (`wishes`), how they get it wrong (`slips`), what it refuses
-beyond its schema (`rules`), and when it is slow or away (`drift`). `data/dialects.toml` says how
+beyond its schema (`rules`), and when it is slow or away (`drift`). `data/dialects.toml` states how
 servers word a refusal. The error comes out of the tool, not out of the script.
 """
 
@@ -24,17 +24,17 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ExecutionError, ToolAnnotations, ToolSpec
 
 PHASES = 30
-"""Days in which the tools' stories are told; a shorter or longer history stretches them."""
+"""Days in which the tools' stories are shown; a shorter or longer history stretches them."""
 FaultKind = Literal[
     "unknown_parameter", "missing_parameter", "wrong_type", "out_of_range", "not_a_choice",
     "wrong_form", "hidden_rule", "not_found", "conflict", "timeout", "rate_limited", "unavailable",
     "permission", "wrong_tool", "little_use",
 ]  # fmt: skip
-"""Why a call failed: the hidden truth, never sent. `hidden_rule`: one that no schema tells."""
+"""Why a call failed: the hidden truth, never sent. `hidden_rule`: one that no schema shows."""
 PASSING: frozenset[FaultKind] = frozenset({"timeout", "rate_limited", "unavailable"})
 """Failures that the same call may not meet again."""
 HOPELESS: frozenset[FaultKind] = frozenset({"permission", "wrong_tool", "little_use"})
-"""Failures that no other parameters of the same tool would mend."""
+"""Failures that no other parameters of the same tool would repair."""
 SlipKind = Literal["name", "missing", "type", "range", "choice", "form", "invented", "hidden", "id"]
 """What an agent gets wrong; agents differ in which of these they are prone to."""
 _SERVERS = ("web", "library", "words", "calendar", "tickets", "commerce", "metrics", "files")
@@ -89,7 +89,10 @@ class Slip(NamedTuple):
     weight: float = 1.0
 
     def make(self, means: JsonObject, dice: Random) -> tuple[JsonObject, JsonObject] | None:
-        """What is sent and what is meant instead of the right call; None where it applies not."""
+        """Return what is sent and what is meant instead of the right call.
+
+        None where it applies not.
+        """
         if self.kind == "invented":
             return {**means, self.name: dice.choice(self.how)}, means
         if self.kind in ("range", "hidden") and isinstance(self.how, list):
@@ -199,7 +202,7 @@ class HiddenRule(DemoTable):
     chance: float = 1.0
 
     def applies(self, call: JsonObject, moment: CallMoment) -> bool:
-        """Whether the call is refused."""
+        """Return whether the call is refused."""
         return (
             _found(self.when, call)
             and not (self.unless and _found(self.unless, call))
@@ -208,7 +211,7 @@ class HiddenRule(DemoTable):
         )
 
     def fault(self, words: JsonObject) -> ToolFault:
-        """The refusal."""
+        """Return the refusal."""
         fields = {"type": self.type, "code": self.code, "details": _filled(self.details, words)}
         return ToolFault(self.kind, self.says.format_map(words), **fields)
 
@@ -225,13 +228,13 @@ def _filled(table: JsonObject, words: JsonObject) -> JsonObject:
 
 
 class SimTool(DemoTable):
-    """One version of one tool, as its table says it.
+    """One version of one tool, as its table states it.
 
     `drift` is how its server is from a first to a last day, as `calm` in `data/dialects.toml`;
     numbers of `result` are bounds of a count, its texts hold parameters. This version answers from
     the day `since` of the story on, up to that of `until`; who knew the version before still calls
     it by its `old_habit`, which wears off. `latency_ms` is the median on a calm day, `popularity`
-    how often agents take it beside the others of its server, and `corrected` the share of its
+    how often agents take it next to the others of its server, and `corrected` the share of its
     answers that users correct, in the words of `corrections`.
     """
 
@@ -261,7 +264,7 @@ class SimTool(DemoTable):
         return f"{self.server}.{self.spec.name}"
 
     def wish(self, dice: Random) -> Wish:
-        """What an agent wants of it."""
+        """Return what an agent wants of it."""
         kind = dice.choices(self.wishes, [each.share for each in self.wishes])[0]
         return kind.filled(_Words(dice))
 
@@ -287,7 +290,7 @@ class SimTool(DemoTable):
         return {**read_table("dialects")["calm"], **next(spells, {})}
 
     def check(self, parameters: JsonObject) -> None:
-        """Refuse what the schema refuses; the first fault is told, in the server's dialect."""
+        """Refuse what the schema refuses; the first fault is shown, in the server's dialect."""
         for kind, name, words in self._faults(parameters):
             value, dialect = parameters.get(name), read_table("dialects")[self.dialect]
             known = {"tool": self.spec.name, "name": name, "given": type(value).__name__}
@@ -322,11 +325,14 @@ class SimTool(DemoTable):
         return {name: each["default"] for name, each in known if "default" in each} | parameters
 
     def same(self, left: JsonObject, right: JsonObject) -> bool:
-        """Whether two calls ask for the same, defaults filled in."""
+        """Return whether two calls ask for the same, defaults filled in."""
         return same_json(self._complete(left), self._complete(right))
 
     def duration_ms(self, moment: CallMoment, fault: FaultKind | None) -> float:
-        """How long the call took: lognormal around the day's median, longer in busy hours."""
+        """Return how long the call took.
+
+        Lognormal around the day's median, longer in busy hours.
+        """
         if fault == "timeout":
             return round(5_000 + moment.dice.random() * 200, 1)
         slowness = float(self._weather(moment.day)["slowness"])
@@ -338,7 +344,10 @@ class SimTool(DemoTable):
 
 @cache
 def all_tools() -> tuple[SimTool, ...]:
-    """All versions of all tools. `like` takes over what an earlier table of the file says."""
+    """Return all versions of all tools.
+
+    `like` takes over what an earlier table of the file states.
+    """
     found = []
     for server in _SERVERS:
         content = read_table(server)
@@ -365,11 +374,11 @@ def _tool(server: str, dialect: str, table: dict[str, Any]) -> SimTool:
 
 @cache
 def tools_on(day: int) -> tuple[SimTool, ...]:
-    """The tools that answer on a day of the story, 0 to 29."""
+    """Return the tools that answer on a day of the story, 0 to 29."""
     return tuple(tool for tool in all_tools() if tool.since <= day < tool.until)
 
 
 @cache
 def read_table(name: str) -> dict[str, Any]:
-    """A file of `data/`."""
+    """Return a file of `data/`."""
     return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text("utf-8"))

@@ -40,7 +40,7 @@ class Hosted:
     process: asyncio.subprocess.Process
 
     async def nightly(self) -> bool:
-        """Run the nightly ingest once, as a process beside it; whether all of it was done."""
+        """Run the nightly ingest once, as a process next to it; whether all of it was done."""
         arguments = ("nightly", "--data-dir", str(self.folder / "data"))
         async with _started(self.folder / "nightly.log", self.environ, *arguments) as process:
             return await process.wait() == 0
@@ -58,7 +58,7 @@ class DemoStage:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder for data and logs, which is removed at the end."""
+    """Yield a folder for data and logs, which is removed at the end."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="aftercall-demo-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -69,7 +69,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def saying(console: Console) -> Iterator[Callable[[str], None]]:
-    """Says what is being done: in a line that moves, or a line of its own where none can."""
+    """States what is being done: in a line that moves, or a line of its own where none can."""
     with console.status("getting ready ...") as status:
 
         def say(words: str) -> None:
@@ -133,7 +133,7 @@ async def learned(client: AsyncClient, most_s: float, executions: int = 0) -> bo
 
 
 def make_repository(folder: Path) -> Path:
-    """A git repository with two branches, a tag and a changed file."""
+    """Return a git repository with two branches, a tag and a changed file."""
     folder.mkdir(parents=True)
     _git(folder, "init", "--quiet", "--initial-branch=main")
     for number in range(12):

@@ -1,4 +1,4 @@
-"""Hooks of coding agents: what a client says of a call is read, answered, and recorded.
+"""Hooks of coding agents: what a client states of a call is read, answered, and recorded.
 
 `clients` reads what the files of `clients/` say of each client; `events` reads a payload by it, and
 `answers` writes the client's own answer; `advice` says what the session itself knows of a failure,

@@ -2,7 +2,7 @@
 
 A file that was not read is to be read first; a text that is not in its file has a near one that the
 session saw; a path that is missing has a near one that a listing showed; an option has a help text
-that the session read. What the session did not show is not guessed at: then it is said where to
+that the session read. What the session did not show is not guessed at: then it is stated where to
 look. All of it is advice.
 """
 
@@ -139,7 +139,7 @@ def _reading(role: Role, path: str) -> JsonObject:
 
 
 def _text(known: Shown, call: HookCall, error: str, groups: dict[str, str]) -> SessionAdvice | None:
-    """The near text that the session saw of the file; else: look at the file again."""
+    """Return the near text that the session saw of the file; else: look at the file again."""
     path, wanted = _path_of(call), _old_of(call, error)
     if path is None or not wanted:
         return None
@@ -156,7 +156,7 @@ def _text(known: Shown, call: HookCall, error: str, groups: dict[str, str]) -> S
 def _ambiguous(
     known: Shown, call: HookCall, error: str, _groups: dict[str, str]
 ) -> SessionAdvice | None:
-    """The line before each place, which tells them apart."""
+    """Return the line before each place, which shows them apart."""
     path, wanted = _path_of(call), _old_of(call, error)
     if path is None or not wanted:
         return None
@@ -206,7 +206,7 @@ def _broken(
 def _path(
     known: Shown, call: HookCall, _error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
-    """The near path that the session saw; else: look at the folder."""
+    """Return the near path that the session saw; else: look at the folder."""
     given = groups.get("path") or _path_of(call)
     if given is None or (call.is_shell and not _is_of_call(call, given)):
         return None
@@ -251,7 +251,10 @@ def _look_around(known: Shown, given: str) -> SessionAdvice | None:
 
 
 def _is_of_call(call: HookCall, path: str) -> bool:
-    """Whether a command named the path, or its end; what it met by itself is its own matter."""
+    """Return whether a command named the path, or its end.
+
+    What it met by itself is its own matter.
+    """
     commands = texts_at(call.arguments, call.role.command) if call.role is not None else []
     name = path.rstrip("/").rpartition("/")[2]
     return any(path in command or (len(name) > 2 and name in command) for command in commands)
@@ -260,7 +263,10 @@ def _is_of_call(call: HookCall, path: str) -> bool:
 def _option(
     known: Shown, call: HookCall, error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
-    """What the program's help said in the session, or in the error itself; else: ask for it."""
+    """Return what the program's help stated in the session, or in the error itself.
+
+    Else: ask for it.
+    """
     given = groups["option"]
     commands = texts_at(call.arguments, call.role.command) if call.role is not None else []
     programs = [words for command in commands for words in programs_of(command)]
@@ -295,7 +301,7 @@ def _takes(words: list[str], option: str) -> bool:
 def _program(
     known: Shown, _call: HookCall, _error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
-    """A near program that ran in the session."""
+    """Return a near program that ran in the session."""
     given = groups.get("program") or groups["program2"]
     ran = {
         words[0]: None

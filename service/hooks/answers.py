@@ -18,7 +18,7 @@ class Outcome:
     """What there is to do about an event; nothing, as it is for most."""
 
     context: str = ""
-    """What the model is told."""
+    """What the model is shown."""
     arguments: JsonObject | None = None
     """The call's other input: of this call before it is made, of a further one after it failed."""
     refusal: str = ""

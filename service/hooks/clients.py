@@ -1,13 +1,13 @@
 """The clients whose hooks are understood, from a file each in `clients/`. Pure.
 
-A file says what the client is (`title`, the `version` that was looked at, `seen`: whether it was
+A file states what the client is (`title`, the `version` that was looked at, `seen`: whether it was
 run), how it names its tools and what they are (`roles`), and which of its `events` matter. Paths
-and conditions are those of `ingest/formats/forms.toml`. Beside the payload's own members a
+and conditions are those of `ingest/formats/forms.toml`. Next to the payload's own members a
 condition can ask for `@reads` (the tool only reads), `@shell`, `@prompt` (a prompt that is not
 empty), `@failed` (the first element of a result that failed) and `@item` (what the transcript says
 of the call).
 
-Of an event, `kind` is `before`, `after`, `failure`, `transcript` or `end`; `when` says that a
+Of an event, `kind` is `before`, `after`, `failure`, `transcript` or `end`; `when` states that a
 payload is one; `context`, `refuse`, `change`, `advise` and `again` are answers, whose texts
 `$context`, `$reason`, `$error`, `$tool` and `$input` are filled in. An answer that the client would
 not follow is not in its file. Of several (`change`, `advise`) the first whose `when` holds is

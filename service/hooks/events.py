@@ -46,7 +46,7 @@ _OUTPUT = re.compile(r"\A(?:Output: )")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCall:
-    """A call as an event, or the transcript, tells it."""
+    """A call as an event, or the transcript, shows it."""
 
     tool: str
     """Its own name, without that of the server."""
@@ -57,7 +57,7 @@ class HookCall:
     call_id: str | None = None
     result: Any = None
     error: str | None = None
-    """What the tool said when it failed; None where it did not."""
+    """What the tool stated when it failed; None where it did not."""
     exit_code: str | None = None
     duration_ms: float = 0.0
     interrupted: bool = False
@@ -66,12 +66,12 @@ class HookCall:
 
     @property
     def reads(self) -> bool:
-        """Whether it is one of the client's own tools that change nothing."""
+        """Return whether it is one of the client's own tools that change nothing."""
         return self.role is not None and self.role.role in READING
 
     @property
     def is_shell(self) -> bool:
-        """Whether it is the client's shell."""
+        """Return whether it is the client's shell."""
         return self.role is not None and self.role.role == "shell"
 
 
@@ -82,20 +82,20 @@ class HookEvent:
     rule: EventRule
     session: str | None
     call: HookCall | None
-    """None for the end of a session, and where only the transcript tells of calls."""
+    """None for the end of a session, and where only the transcript shows calls."""
     earlier: list[HookCall] = field(default_factory=list)
-    """Failed calls that the transcript tells of."""
+    """Failed calls that the transcript shows."""
     view: Payload = field(default_factory=dict)
     """The payload with the members that conditions may ask for."""
 
     @property
     def kind(self) -> Kind:
-        """What kind of event it is."""
+        """Return what kind of event it is."""
         return self.rule.kind
 
 
 def read_event(client: HookClient, payload: Payload) -> HookEvent | None:
-    """Return the event that a payload tells of; None for one that matters nothing."""
+    """Return the event that a payload shows; None for one that matters nothing."""
     prompt = payload.get("prompt")
     view = {**payload, "@prompt": prompt or None}
     rule = next((each for each in client.events if hold(each.conditions, view)), None)
@@ -193,7 +193,7 @@ def _failed_part(result: object) -> object:
 def plain_result(result: object) -> Any:
     """Return a result without what the client wraps around it; its text where it is one."""
     if isinstance(result, dict) and (file := result.get("file")) and isinstance(file, dict):
-        return file.get("content", result)  # as Claude Code tells of a file that it read
+        return file.get("content", result)  # as Claude Code shows a file that it read
     if isinstance(result, dict) and isinstance(result.get("content"), list):
         result = result["content"]
     text = text_of(result) if not isinstance(result, dict) else None
@@ -209,7 +209,7 @@ def plain_text(text: str) -> str:
 
 
 def _error(error: object, result: object) -> str:
-    """Return what the tool said; the failing command's output where there is no more."""
+    """Return what the tool stated; the failing command's output where there is no more."""
     if isinstance(error, dict):
         error = error.get("message", str(error))
     if not isinstance(error, str) or not error:

@@ -36,7 +36,7 @@ Mode = Literal["off", "advise", "repair", "shadow"]
 LOOKED_BACK = 200
 """Calls of a session that are looked at for what it showed."""
 _LIKELY = 0.5
-"""Confidence from which on a suggestion is shown beside a failure."""
+"""Confidence from which on a suggestion is shown next to a failure."""
 _MAX_CHANGED = 5_000
 _MAX_ERROR = 8_000
 _MAX_EARLIER = 10
@@ -140,7 +140,7 @@ class HookHandler:
         return Outcome(context=_joined(warning_of(warnings) if warnings else "", earlier))
 
     async def _reads(self, call: HookCall) -> bool:
-        """Whether a registered tool of MCP claims to read only."""
+        """Return whether a registered tool of MCP claims to read only."""
         tool = ToolKey(self.workspace, call.server, call.tool)
         registered = await self.context.memory.tool(tool, self.context.caller.principal)
         hints = registered.tool.annotations if registered is not None else None
@@ -177,10 +177,10 @@ class HookHandler:
         return Outcome(context=advice.text)
 
     async def _earlier(self, event: HookEvent) -> str:
-        """Record the failures that only the transcript tells of; what there is to say of them."""
+        """Record the failures that only the transcript shows; what there is to say of them."""
         if not event.earlier:
             return ""
-        # An event may have told of it before, in some clients by another id.
+        # An event may have shown of it before, in some clients by another id.
         seen = await self._session(event.session) if event.session is not None else []
         told = {(each.tool, each.error) for each in seen}
         redact = self.context.redactor.text
@@ -217,7 +217,7 @@ class HookHandler:
         lines = [redact(by_session.text)] if by_session is not None else []
         likely = [each for each in response.suggestions if each.confidence >= _LIKELY]
         if call.is_shell or by_session is not None:
-            # A command that failed did what it was told to; only a learned change of it is of use.
+            # A command that failed did what it was shown to; only a learned change of it is of use.
             likely = [each for each in likely if each.evidence.repairs]
         lines += [describe_suggestion(each) for each in likely[:2]]
         first = next(iter(likely), None)
@@ -273,7 +273,7 @@ class HookHandler:
         )
 
     def _facts(self, event: HookEvent, call: HookCall) -> dict[str, Any]:
-        """The fields that a record, a check and a question about a failure share."""
+        """Return the fields that a record, a check and a question about a failure share."""
         return {
             "agent": self.client.agent,
             "server_name": bounded_name(call.server or self.client.agent),
@@ -284,7 +284,10 @@ class HookHandler:
         }
 
     def _execution_id(self, event: HookEvent, call: HookCall) -> str:
-        """The same for what is told twice: by an event and by the transcript, for example."""
+        """Return the same for what is shown twice.
+
+        By an event and by the transcript, for example.
+        """
         if call.call_id is None or event.session is None:
             return str(uuid4())
         told = f"aftercall:hooks/{self.client.key}/{event.session}/{call.call_id}"
@@ -292,7 +295,7 @@ class HookHandler:
 
 
 def _plain(server: str) -> str:
-    """A server's name as clients write it into the names of its tools."""
+    """Return a server's name as clients write it into the names of its tools."""
     return re.sub(r"\W", "_", server)
 
 
@@ -310,7 +313,7 @@ def _error(call: HookCall) -> m.ExecutionError:
 
 
 def _text(result: object) -> str:
-    """All the texts of a result, one below the other."""
+    """Return all the texts of a result, one below the other."""
     if isinstance(result, str):
         return result
     inner = result.values() if isinstance(result, dict) else result

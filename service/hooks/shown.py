@@ -64,7 +64,10 @@ class Shown:
         return None
 
     def paths(self) -> Iterator[str]:
-        """The paths that worked or that a result showed, the newest first; some come twice."""
+        """Yield the paths that worked or that a result showed, the newest first.
+
+        Some come twice.
+        """
         for call in reversed(self.session):
             role = self.role_of(call)
             if call.error is None and role is not None and role.path:
@@ -76,7 +79,7 @@ class Shown:
                     yield from (word for word in _WORD.findall(command) if _IS_PATH.search(word))
 
     def texts_of(self, path: str) -> Iterator[str]:
-        """What the session saw of a file, the newest first, without line numbers."""
+        """Yield what the session saw of a file, the newest first, without line numbers."""
         for call in reversed(self.session):
             role = self.role_of(call)
             if call.error is not None or role is None:
@@ -187,7 +190,7 @@ def near_paths(given: str, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _with_folders(paths: Iterable[str]) -> Iterator[str]:
-    """Each path, then the folders that it lies in, from the inside."""
+    """Yield each path, then the folders that it lies in, from the inside."""
     for path in paths:
         yield path
         folder = path.rstrip("/").rpartition("/")[0]

@@ -62,7 +62,7 @@ async def read_health(tool_id: ToolId, _query: NoQuery, space: Reading) -> m.Too
 
     Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
     that is empty, or that the tool itself calls weak, is told as such and stays a success. The name
-    of a method is told when the tool's schema has it or several sessions used it.
+    of a method is shown when the tool's schema has it or several sessions used it.
     """
     return await tool_health(*space, tool_id)
 
@@ -94,7 +94,7 @@ async def list_recommendations(
     """Greatest priority first. The service reports and changes nothing by itself.
 
     They are made from the evidence when they are asked for: open ones come and go with it. What
-    tools and users said is quoted as data.
+    tools and users stated is quoted as data.
     """
     return await queue.recommendations(*space, query)
 
@@ -112,6 +112,6 @@ async def change_recommendation(
 
     It needs a `reason` to be dismissed, and stays dismissed. One that is done opens again
     (`reopened`) when evidence later than that speaks for it; one that is opened by hand lives and
-    ends with its evidence, as if nobody had touched it.
+    ends with its evidence, as if no one had touched it.
     """
     return await queue.change_recommendation(*space, recommendation_id, change)

@@ -51,7 +51,7 @@ async def find_evolutions(question: m.EvolutionRequest, space: Suggesting) -> m.
 
 @router.get("/namespaces", summary="All namespaces, by name")
 async def list_namespaces(space: Reading) -> m.NamespaceList:
-    """A tool without a namespace serves the one that is called like its id."""
+    """Return a tool without a namespace serves the one that is called like its id."""
     return await space.context.chooser.namespaces(space.workspace)
 
 
@@ -80,7 +80,7 @@ async def best_tool(
 
 
 def _for(context: Context, ranked: list[RankedT]) -> list[RankedT]:
-    """What others said of failures, in their own words, is for those who may read."""
+    """Return what others stated of failures, in their own words, is for those who may read."""
     if "read" in context.caller.scopes:
         return ranked
     found = []
@@ -97,7 +97,7 @@ async def mark_failure(tool_id: ToolId, mark: m.FailureMark, space: Recording) -
     """It is durable now, and counts against the tool, the more in scenarios like this one.
 
     The same `markId` twice counts once. Recorded executions count without being marked; with
-    `executionId` the mark says how bad that one was, and of what version it was when `version` is
+    `executionId` the mark states how bad that one was, and of what version it was when `version` is
     left out; without either it is of the version in force.
     """
     return await tools.mark_failure(*space, tool_id, mark)
@@ -109,7 +109,7 @@ async def tool_failures(
 ) -> m.ToolFailures:
     """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
 
-    Without a scenario every `similarity` is 0, and `weight` says how far time has worn it off.
+    Without a scenario every `similarity` is 0, and `weight` states how far time has worn it off.
     """
     return await space.context.history.failures(
         space.workspace, tool_id, scenario=query.scenario, limit=query.limit

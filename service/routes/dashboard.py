@@ -103,11 +103,11 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
 }
-"""Of every answer: nothing is loaded from elsewhere, no script stands in a page, and nobody may
+"""Of every answer: nothing is loaded from elsewhere, no script stands in a page, and no one may
 frame one. Lengths of bars are styles that stand in the page."""
 _SIGN_IN: Final = f"{PREFIX}/sign-in"
 _SESSION_S: Final = 12 * 3600
-"""Seconds until somebody who looks has to sign in again."""
+"""Seconds until someone who looks has to sign in again."""
 _LIVE_S: Final = 0.5
 _MAX_NAME: Final = 120
 """Characters of an unknown workspace or window that a page repeats."""
@@ -122,7 +122,7 @@ class Dashboard:
         self._shared = Shared()
 
     async def get(self, page: Page, request: Request) -> Response:
-        """A page, one of its tables as a file, or the news that nothing has changed."""
+        """Return a page, one of its tables as a file, or the news that nothing has changed."""
         key = access_of(request.scope), page.path, request.url.path, request.url.query
         look, shown = await self._shared.get(key, lambda: self._made(page, request), _LIVE_S)
         table = look.tables.get(request.query_params.get("table", "")) if look else None
@@ -166,7 +166,7 @@ class Dashboard:
         return RedirectResponse(back if is_here else f"{PREFIX}/", 303, HEADERS)
 
     def signed_in(self, answer: Answer) -> Answer:
-        """The same for who has signed in; for others the way to do so."""
+        """Return the same for who has signed in; for others the way to do so."""
 
         async def answered(request: Request) -> Response:
             if access_of(request.scope) is None and self._lifecycle.context is not None:
@@ -281,7 +281,7 @@ async def _no_page(_: Look) -> Shown:
 
 
 def _checked(look: Look) -> Look:
-    # Shown as another one, it would be believed: a link says what it is a link to.
+    # Shown as another one, it would be believed: a link states what it is a link to.
     if look.workspace not in look.workspaces:
         raise NothingHereError(
             f"There is no workspace {look.workspace[:_MAX_NAME]!r}.",
@@ -316,7 +316,7 @@ def _file(table: h.DataTable, kind: str) -> Response:
 
 @cache
 def _assets() -> dict[str, tuple[str, bytes]]:
-    """Names, which change with the content, so that browsers may keep a file for good."""
+    """Return names, which change with the content, so that browsers may keep a file for good."""
     folder, found = Path(dashboard.__file__).parent / "static", {}
     for path, kind in ((folder / "dashboard.css", "text/css"),
                        (folder / "dashboard.js", "text/javascript")):  # fmt: skip
@@ -334,7 +334,7 @@ async def _static(request: Request) -> Response:
 
 
 def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Response:
-    """The whole document, or 304 where the asker has it already."""
+    """Return the whole document, or 304 where the asker has it already."""
     chosen = request.cookies.get(THEME_COOKIE, "auto")
     style, script = _assets()
     html = h.render(

@@ -27,7 +27,7 @@ class HookQuery(m.WireModel):
 
 @router.get("/hooks", summary="Clients, their events, and what each may change")
 async def list_hooks(_space: Reading, _query: NoQuery) -> m.HookClients:
-    """`seen` says whether the client was run; the others are by their published form."""
+    """`seen` states whether the client was run; the others are by their published form."""
     return m.HookClients(clients=[_described(read_client(name)) for name in client_names()])
 
 
@@ -35,7 +35,7 @@ async def list_hooks(_space: Reading, _query: NoQuery) -> m.HookClients:
 async def answer_hook(
     client: ClientName, request: Request, query: Annotated[HookQuery, Query()], space: Recording
 ) -> dict[str, Any]:
-    """The answer is the client's own, and empty for most events: nothing is to be done then.
+    """Return the answer is the client's own, and empty for most events: nothing is to be done then.
 
     Before a call it is checked, after a failure advised on, and recorded when it ended. An input is
     changed only where the user approves the changed one, or where no approval is asked. A key

@@ -36,7 +36,7 @@ async def list_keys(space: Administering) -> KeyList:
 
 @router.post("/keys/{keyId}/rotation", summary="Give a key a new secret")
 async def rotate_key(key_id: KeyId, rotation: KeyRotation, space: Administering) -> IssuedKey:
-    """The former secret holds on for `overlapS` seconds, so that nobody is cut off meanwhile."""
+    """The former secret holds on for `overlapS` seconds, so that no one is cut off meanwhile."""
     return await keys.rotate_key(space.context.keys, space.context.caller, key_id, rotation)
 
 

@@ -25,7 +25,7 @@ async def read_known_tools(
     """Signatures, how tools fare, what they refuse, common pitfalls and what to try then.
 
     Within `maxTokens` the most useful comes first: every tool's signature while there is room, then
-    what saves the most failed calls. All that tools and users said is escaped data.
+    what saves the most failed calls. All that tools and users stated is escaped data.
     """
     text = await known_tools(*space, query)
     return Response(text, headers={"content-type": f"{_MEDIA_TYPES[query.format]}; charset=utf-8"})

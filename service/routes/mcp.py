@@ -2,7 +2,7 @@
 
 Every request is answered by itself, with one JSON answer: nothing is kept between two of them, so
 any service process can take any request, and there is no stream to hold open. The MCP SDK costs
-some 24 MiB, so it is imported with the first request, and never where nobody speaks MCP.
+some 24 MiB, so it is imported with the first request, and never where no one speaks MCP.
 """
 
 import asyncio

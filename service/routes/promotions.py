@@ -72,7 +72,7 @@ async def export_promotions(space: Reading) -> Response:
 
 @router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
 async def import_promotions(request: Request, space: Administering) -> m.PromotionsReceipt:
-    """All of it or nothing; what is wrong is named with its line and entry.
+    """Return all of it or nothing; what is wrong is named with its line and entry.
 
     What the file does not name is promoted no more; all of it is in the histories.
     """

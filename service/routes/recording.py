@@ -81,7 +81,7 @@ _OTHERS = "others"
 class PassedOverSpans:
     """Counts spans that are no calls of tools; says how many, once an hour of each instrumentation.
 
-    Exporters warn of each answer that says something, and most requests hold spans of models,
+    Exporters warn of each answer that states something, and most requests hold spans of models,
     agents and HTTP besides those of tools.
     """
 
@@ -92,7 +92,7 @@ class PassedOverSpans:
     def take(self, workspace: str, counts: Mapping[str, int]) -> str | None:
         """Count more spans of a workspace, and return what there is to say; None for nothing.
 
-        All that was counted since an instrumentation was said last is in its figure.
+        All that was counted since an instrumentation was stated last is in its figure.
         """
         now = self.clock()
         due: set[tuple[str, str]] = set()
@@ -138,7 +138,7 @@ async def export_traces(request: Request, space: Recording) -> Response:
     Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
     executions; all others are taken and left out. Sending a span again is harmless. Spans that
     cannot be read are counted in `partialSuccess`, with the first reasons; how many were left out
-    is said there by instrumentation, once an hour each.
+    is stated there by instrumentation, once an hour each.
     """
     encoding = errors.media_type(request.headers)
     if encoding not in {errors.PROTOBUF, _JSON}:
@@ -169,7 +169,7 @@ async def export_traces(request: Request, space: Recording) -> Response:
 async def _store(
     located: Sequence[Placed], outcome: _Outcome, context: Context, workspace: str
 ) -> None:
-    """Make executions durable, and tell of the rest.
+    """Make executions durable, and show the rest.
 
     When the store fails, what was stored stays; the exporter sends all again, which does no harm.
     """

@@ -1,4 +1,4 @@
-"""What the service says of itself: its status, whether it is up and ready, and its metrics."""
+"""What the service states of itself: its status, whether it is up and ready, and its metrics."""
 
 import time
 
@@ -24,7 +24,7 @@ async def status(space: Reading, request: Request) -> Status:
     context, workspace = space
     known = await counts(context.store, workspace)
     agreed = await agreement(context)
-    if context.caller.workspace != ALL_WORKSPACES:  # what it says is of all workspaces
+    if context.caller.workspace != ALL_WORKSPACES:  # what it states is of all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
     scaling = (await context.memory.calibration(workspace)).scaling
@@ -57,7 +57,7 @@ async def status(space: Reading, request: Request) -> Status:
 
 @router.get("/healthz", summary="The process is up")
 async def healthz() -> Response:
-    """For a supervisor that restarts what hangs; says nothing about the stores."""
+    """For a supervisor that restarts what hangs; states nothing about the stores."""
     return Response('{"status":"up"}', media_type="application/json")
 
 

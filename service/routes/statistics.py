@@ -56,7 +56,7 @@ async def usage(query: ListQuery, space: Reading) -> m.Usage:
 async def trend(query: OverTimeQuery, space: Reading) -> m.Trend:
     """By the hour for 24h, else by the day (UTC); those without calls too.
 
-    A tool that nobody called has points of none.
+    A tool that no one called has points of none.
     """
     return await statistics.trend(*space, query.window, query.tool(space.workspace))
 
@@ -82,16 +82,16 @@ async def tools(query: ListQuery, space: Reading) -> m.ToolStatisticsList:
 
 @router.get("/stats/agents/{agent:name}", summary="What one agent called, and how that went")
 async def agent(agent: AgentName, query: WindowQuery, space: Reading) -> m.AgentStatistics:
-    """Some of its tools, those with most failures first. The name may hold slashes."""
+    """Return some of its tools, those with most failures first. The name may hold slashes."""
     return await statistics.agent(*space, agent, query.window)
 
 
 @router.get("/stats/reflection", summary="What asking about failures did")
 async def reflection(query: WindowQuery, space: Reading) -> m.ReflectionStatistics:
-    """How calls went before it and after it, what was answered, and how long repairs took.
+    """Return how calls went before it and after it, what was answered, and how long repairs took.
 
     Repairs are of the latest 2,000, and of as many outcomes of suggestions (a success that followed
-    one counts when it names in `repairOf` what it mends). Times are those that callers gave.
+    one counts when it names in `repairOf` what it repairs). Times are those that callers gave.
     """
     return await statistics.reflection(*space, query.window)
 
@@ -109,7 +109,7 @@ async def patterns(
     """Most failures first; made by the nightly run, so that those of today come tomorrow.
 
     Failures of one tool that say one thing are one pattern, whatever their wording. A pattern keeps
-    its id as long as any of it is there. What tools said is quoted as data.
+    its id as long as any of it is there. What tools stated is quoted as data.
     """
     return await listed(*space, query)
 
@@ -118,14 +118,14 @@ async def patterns(
 async def pattern_statistics(query: ListQuery, space: Reading) -> m.PatternStatistics:
     """Most failures in the window first. Empty before the first nightly run, which makes patterns.
 
-    Failures that are of no pattern yet are counted together. What tools said is quoted as data.
+    Failures that are of no pattern yet are counted together. What tools stated is quoted as data.
     """
     return await statistics.patterns(*space, query.window, query.limit)
 
 
 @router.get("/stats/fix-first", summary="What costs most tasks now")
 async def fix_first(query: ListQuery, space: Reading) -> m.FixFirst:
-    """Open patterns by failures that nobody mended, weighed by the trend.
+    """Open patterns by failures that no one repaired, weighed by the trend.
 
     Patterns are made by the nightly run, so that failures of today come tomorrow.
     """
@@ -153,7 +153,7 @@ async def pattern_history(
 
 @router.get("/stats/confidence", summary="What suggestions promised, and what came of it")
 async def confidence(_query: NoQuery, space: Reading) -> m.ConfidenceStatistics:
-    """The latest 2,000 outcomes in tenths of the confidence that was told, with two errors.
+    """Return the latest 2,000 outcomes in tenths of the confidence that was shown, with two errors.
 
     A success is a call that succeeded: whether it did what was meant is not known from outcomes.
     """

@@ -29,7 +29,7 @@ async def suggest(question: m.SuggestRequest, space: Suggesting) -> m.SuggestRes
 
 @router.post("/check", summary="What there is to say of a call before it is made")
 async def check_call(question: m.CheckRequest, space: Suggesting) -> m.CheckResponse:
-    """Nothing is embedded, stored or learned.
+    """Return nothing is embedded, stored or learned.
 
     `repair` is said of proven lossless changes alone; `block` of a call that failed like this again
     and again in its session.

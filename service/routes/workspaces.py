@@ -34,7 +34,7 @@ class _RulesQuery(ToolFilter):
 
 @router.get("/workspaces", summary="Workspaces with how much they hold")
 async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceList:
-    """The caller's own; all for an operator."""
+    """Return the caller's own; all for an operator."""
     context, access = space.context, space.context.caller
     now = context.clock()
     held = Counter(
@@ -57,7 +57,7 @@ async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceL
 
 @router.post("/forget", summary="Erase what an agent, a session, a key or a time has said")
 async def forget_words(whose: m.ForgetRequest, space: Administering) -> m.ForgetReceipt:
-    """It goes from the log at once, with what quotes it; then all is learned anew without it.
+    """It goes from the log at once, with what quotes it; then all is learned again without it.
 
     Until that is done, answers may still rest on it. `everything` empties the workspace. What a
     recorder has not sent yet lies with its user: `aftercall forget` there, or delete its spool.
@@ -73,7 +73,7 @@ async def forget_words(whose: m.ForgetRequest, space: Administering) -> m.Forget
 
 @router.get("/export", summary="All that a workspace holds", response_class=Response)
 async def export(_query: NoQuery, space: Administering) -> Response:
-    """An archive packed by gzip, which `aftercall import FILE` puts into an empty store.
+    """Return an archive packed by gzip, which `aftercall import FILE` puts into an empty store.
 
     It holds what agents sent; secrets were masked before it was stored.
     """
@@ -98,7 +98,7 @@ async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 @router.get("/rules", summary="Learned repairs, and what is suspicious of them")
 async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> m.RuleList:
-    """Each with the keys that it rests on, and bursts of marks by one key."""
+    """Return each with the keys that it rests on, and bursts of marks by one key."""
     store, tool = space.context.store, query.tool(space.workspace)
     found: list[m.LearnedRule] = []
     async for each in rules.rules(store, space.workspace, tool):
@@ -113,13 +113,13 @@ async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> 
 
 @router.get("/rules/{ruleId}", summary="What one learned repair rests on")
 async def explain_rule(rule_id: RuleId, space: Reading) -> m.LearnedRule:
-    """The error that it mends, the keys that taught it, and executions that show it."""
+    """Return the error that it repairs, the keys that taught it, and executions that show it."""
     return _shown(space, await _one(space, rule_id))
 
 
 @router.put("/rules/{ruleId}", summary="Switch a learned repair off, or on again")
 async def switch_rule(rule_id: RuleId, change: m.RuleSwitch, space: Administering) -> m.LearnedRule:
-    """One that is off is not proposed, and no call is changed by it."""
+    """Return one that is off is not proposed, and no call is changed by it."""
     rule = await _one(space, rule_id)
     await _change(space, rule, "off" if change.off else "on")
     return _shown(space, rule).model_copy(update={"off": change.off})

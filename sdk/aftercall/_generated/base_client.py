@@ -92,11 +92,11 @@ class BaseClient:
         return self.send(record(executions, self.redactor))
 
     def get_execution(self, execution_id: str) -> models.Execution:
-        """An execution as it is stored."""
+        """Return an execution as it is stored."""
         return self._get(f"/executions/{segment(execution_id)}", models.Execution)
 
     def status(self) -> models.Status:
-        """What the service holds and how far it is with it."""
+        """Return what the service holds and how far it is with it."""
         return self._get("/status", models.Status)
 
     def suggest(
@@ -203,7 +203,7 @@ class BaseClient:
         return self._get(f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None)
 
     def list_tools(self) -> list[models.Tool]:
-        """All registered tools."""
+        """Return all registered tools."""
         return (self._get("/tools", models.ToolList)).tools
 
     def delete_tool(self, tool_id: str) -> None:
@@ -211,11 +211,11 @@ class BaseClient:
         self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
 
     def healthy(self) -> bool:
-        """Whether the service runs; False also when there is no answer."""
+        """Return whether the service runs; False also when there is no answer."""
         return self._probe("/healthz")
 
     def ready(self) -> bool:
-        """Whether the service answers questions now; False also when there is no answer."""
+        """Return whether the service answers questions now; False also when there is no answer."""
         return self._probe("/readyz")
 
     def send(self, request: Request[T]) -> T:

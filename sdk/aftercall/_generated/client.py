@@ -46,7 +46,7 @@ class Client(BaseClient):
     """
 
     def namespaces(self) -> list[models.Namespace]:
-        """The capabilities that tools are registered for, and who serves each."""
+        """Return the capabilities that tools are registered for, and who serves each."""
         return (self._get("/namespaces", models.NamespaceList)).namespaces
 
     def best_tool(
@@ -59,7 +59,7 @@ class Client(BaseClient):
         limit: int | None = None,
         explore: bool | None = None,
     ) -> models.BestTool:
-        """The fittest tool of a namespace for a scenario, with all that were compared.
+        """Return the fittest tool of a namespace for a scenario, with all that were compared.
 
         With `use_rag` tools like it are compared too, and calls in scenarios like this one count.
         `mode` is how they are ranked; the service's own way when None. With `explore` tools may be
@@ -83,7 +83,7 @@ class Client(BaseClient):
         limit: int = 5,
         mode: models.RankingMode = "fitness",
     ) -> models.FoundTools:
-        """The tools of all namespaces that fit a scenario, best first; there may be none.
+        """Return the tools of all namespaces that fit a scenario, best first; there may be none.
 
         Only tools with at least one of the `tags`; `limit` is 1 to 50.
         """
@@ -141,7 +141,7 @@ class Client(BaseClient):
         )
 
     def get_promotion(self, namespace: str) -> models.PromotionStatus:
-        """The promotion that holds, and how both versions did."""
+        """Return the promotion that holds, and how both versions did."""
         return self._get(_promotion(namespace), models.PromotionStatus)
 
     def remove_promotion(self, namespace: str) -> None:
@@ -154,11 +154,14 @@ class Client(BaseClient):
         return self.send(Request("POST", path, reads(models.PromotionHistory), retried=False))
 
     def promotion_history(self, namespace: str) -> models.PromotionHistory:
-        """What was promoted and taken back in a namespace, latest first."""
+        """Return what was promoted and taken back in a namespace, latest first."""
         return self._get(f"{_promotion(namespace)}/history", models.PromotionHistory)
 
     def export_promotions(self) -> dict[str, models.Promotion]:
-        """All promotions that hold, by namespace; `render_promotions` makes a file of them."""
+        """Return all promotions that hold, by namespace.
+
+        `render_promotions` makes a file of them.
+        """
         return self.send(Request("GET", "/promotions", _read_promotions))
 
     def import_promotions(
@@ -234,7 +237,7 @@ class Client(BaseClient):
         server_name: str | None = None,
         limit: int | None = None,
     ) -> list[models.KnownCorrection]:
-        """What users said, newest first; only what counts for a tool, where one is named.
+        """Return what users stated, newest first; only what counts for a tool, where one is named.
 
         `limit` is 1 to 100.
         """
@@ -248,7 +251,7 @@ class Client(BaseClient):
         return found.corrections
 
     def tool_health(self, tool_id: str) -> models.ToolHealth:
-        """How a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
+        """Return how a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
 
         A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
         """
@@ -266,7 +269,7 @@ class Client(BaseClient):
         kind: models.RecommendationKind | None = None,
         limit: int | None = None,
     ) -> list[models.Recommendation]:
-        """What the evidence suggests to tool builders, greatest priority first.
+        """Return what the evidence suggests to tool builders, greatest priority first.
 
         `state` None: the open and the taken ones. `tool_id` is a tool's id, or the name of its
         calls, or a namespace. `limit` is 1 to 1,000.
@@ -302,9 +305,9 @@ class Client(BaseClient):
         max_tokens: int | None = None,
         format: KnownToolsFormat = "prompt",  # noqa: A002  # as the endpoint calls it
     ) -> str:
-        """What is known of tools, most useful first: how to call them, and what goes wrong.
+        """Return what is known of tools, most useful first: how to call them, and what goes wrong.
 
-        What tools and users said stands in it as data, escaped. `tools` are ids, or names as
+        What tools and users stated stands in it as data, escaped. `tools` are ids, or names as
         recorded calls have them, with those that serve the `namespace`; all when neither is named.
         `max_tokens` is of the text, by an estimate from above; the service's own number when None.
         """
@@ -319,7 +322,9 @@ class Client(BaseClient):
         return self.send(Request("GET", f"/known-tools{asked}", _read_text))
 
     def learned_contracts(self, tools: Sequence[str]) -> list[models.LearnedContract]:
-        """What calls of tools keep getting wrong, as sentences; tools without any are left out.
+        """Return what calls of tools keep getting wrong, as sentences.
+
+        Tools without any are left out.
 
         `tools` are ids, or names as recorded calls have them; 100 are asked about at a time.
         """
@@ -337,7 +342,10 @@ class Client(BaseClient):
     def usage(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.Usage:
-        """How often tools were called, by whom, and how that went; `limit` 1 to 500 of each."""
+        """Return how often tools were called, by whom, and how that went.
+
+        `limit` 1 to 500 of each.
+        """
         return self._get("/stats/usage", models.Usage, window=window, limit=limit)
 
     def trend(
@@ -347,7 +355,7 @@ class Client(BaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Trend:
-        """How calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
+        """Return how calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
         tool = {"tool_name": tool_name, "server_name": server_name}
         return self._get("/stats/trend", models.Trend, window=window, **tool)
 
@@ -358,7 +366,7 @@ class Client(BaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Latency:
-        """How long calls took over time, in milliseconds; arguments as for `trend`."""
+        """Return how long calls took over time, in milliseconds; arguments as for `trend`."""
         tool = {"tool_name": tool_name, "server_name": server_name}
         return self._get("/stats/latency", models.Latency, window=window, **tool)
 
@@ -371,15 +379,18 @@ class Client(BaseClient):
     def agent_statistics(
         self, agent: str, window: models.UsageWindow = "24h"
     ) -> models.AgentStatistics:
-        """What one agent called, and how that went."""
+        """Return what one agent called, and how that went."""
         return self._get(f"/stats/agents/{segment(agent)}", models.AgentStatistics, window=window)
 
     def reflection(self, window: models.UsageWindow = "24h") -> models.ReflectionStatistics:
-        """What asking about failures did: success before and after it, answers, times to repair."""
+        """Return what asking about failures did.
+
+        Success before and after it, answers, times to repair.
+        """
         return self._get("/stats/reflection", models.ReflectionStatistics, window=window)
 
     def criteria(self, window: models.UsageWindow = "24h") -> models.Criteria:
-        """What the calls of a window meet of seed 004's success criteria."""
+        """Return what the calls of a window meet of seed 004's success criteria."""
         return self._get("/stats/criteria", models.Criteria, window=window)
 
     def pattern_statistics(
@@ -397,13 +408,13 @@ class Client(BaseClient):
     def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:
-        """How often a pattern was met over time; ids are those of `patterns`."""
+        """Return how often a pattern was met over time; ids are those of `patterns`."""
         return self._get(
             f"/stats/patterns/{segment(pattern_id)}", models.PatternHistory, window=window
         )
 
     def confidence(self) -> models.ConfidenceStatistics:
-        """What suggestions promised and what came of it, of the latest 2,000 outcomes."""
+        """Return what suggestions promised and what came of it, of the latest 2,000 outcomes."""
         return self._get("/stats/confidence", models.ConfidenceStatistics)
 
     def patterns(
@@ -433,14 +444,14 @@ class Client(BaseClient):
         return self._send("POST", "/keys", spec, models.IssuedKey)
 
     def list_keys(self) -> list[models.KnownKey]:
-        """All keys of the workspace, without their secrets; of all for an operator's key."""
+        """Return all keys of the workspace, without their secrets; of all for an operator's key."""
         return (self._get("/keys", models.KeyList)).keys
 
     def rotate_key(self, key_id: str, *, overlap_s: int = 3600) -> models.IssuedKey:
         """Give a key a new secret; the former one holds on for `overlap_s` seconds."""
         body = models.KeyRotation(overlap_s=overlap_s).model_dump_json().encode()
         path = f"/keys/{segment(key_id)}/rotation"
-        # Done twice, the first new secret would be one that nobody has seen.
+        # Done twice, the first new secret would be one that no one has seen.
         return self.send(Request("POST", path, reads(models.IssuedKey), body, retried=False))
 
     def revoke_key(self, key_id: str) -> None:
@@ -454,7 +465,7 @@ class Client(BaseClient):
         return (self._get("/audit", models.AuditList, limit=limit, before=before)).entries
 
     def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:
-        """Erase what an agent, a session, a key or a time has said, and learn all anew."""
+        """Erase what an agent, a session, a key or a time has stated, and learn all again."""
         return self._send("POST", "/forget", whose, models.ForgetReceipt)
 
 
@@ -463,7 +474,7 @@ def _promotion(namespace: str) -> str:
 
 
 def _texts(texts: str | Sequence[str]) -> list[str]:
-    """A single text is meant as one, not as its characters."""
+    """Take a single text as one, not as its characters."""
     return [texts] if isinstance(texts, str) else list(texts)
 
 

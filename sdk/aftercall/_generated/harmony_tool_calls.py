@@ -1,4 +1,4 @@
-"""The driver of Harmony streams: their calls run, and told to sinks."""
+"""The driver of Harmony streams: their calls run, and shown to sinks."""
 
 # Made by `make generate` from harmony/async_tool_calls.py; edit that.
 
@@ -18,14 +18,14 @@ from aftercall.harmony.parser import HarmonyParser
 
 
 class HarmonyToolCalls:
-    """Reads a stream, runs its calls one after the other, and tells of them.
+    """Reads a stream, runs its calls one after the other, and shows them.
 
         tool_calls = HarmonyToolCalls(ToolCalls("request-1", [sink]), Dispatcher({"add": add}))
         for item in tool_calls.stream(chunks): ...
 
     For each call: `ToolCallPlanned` as soon as it is whole, then it is run, then `ToolCallResult`,
     and its result is inserted behind it as a `HarmonyResult`. A call whose payload cannot be read
-    is told and answered with an error. The parser's items are passed on as they are.
+    is shown and answered with an error. The parser's items are passed on as they are.
 
     A call during which `feed` is interrupted (a cancelled task, Ctrl-C) ends as `cancelled`.
 
@@ -44,15 +44,15 @@ class HarmonyToolCalls:
         self._parser = HarmonyParser()
 
     def feed(self, chunk: str) -> list[HarmonyItem]:
-        """What `chunk` completes, with the results of the calls in it."""
+        """Return what `chunk` completes, with the results of the calls in it."""
         return self._run_all(self._parser.feed(chunk))
 
     def close(self) -> list[HarmonyItem]:
-        """What the end of the stream completes. Another stream may follow."""
+        """Return what the end of the stream completes. Another stream may follow."""
         return self._run_all(self._parser.close())
 
     def stream(self, chunks: Iterable[str]) -> Iterator[HarmonyItem]:
-        """All items of a stream, which is then closed."""
+        """Yield all items of a stream, which is then closed."""
         for chunk in chunks:
             for item in self.feed(chunk):
                 yield item

@@ -75,13 +75,13 @@ class Toolbox:
         return self._loop.run(self._toolbox.register_tool(tool_id, spec))
 
     def get_tool(self, tool_id: str, use_evolved: bool = True) -> models.Tool:
-        """A tool: the promoted version, or with `use_evolved=False` the original."""
+        """Return a tool: the promoted version, or with `use_evolved=False` the original."""
         return self._loop.run(self._toolbox.get_tool(tool_id, use_evolved))
 
     def get_best_tool_in_namespace(
         self, tool_id: str, scenario: str, use_rag: bool = True
     ) -> models.BestTool:
-        """The fittest tool of a namespace, in the version that is in force here.
+        """Return the fittest tool of a namespace, in the version that is in force here.
 
         The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
         failures in scenarios like this one count.
@@ -171,9 +171,9 @@ class Toolbox:
         """Try the tools that fit a scenario, best first, until one succeeds.
 
         After a failure that may have left an effect behind no other tool is tried, unless
-        `may_repeat` says that this does no harm (see `aftercall.toolbox.rules`). Failures are
+        `may_repeat` states that this does no harm (see `aftercall.toolbox.rules`). Failures are
         marked. When all fail and there is an evolver, the best tool is evolved and its new version
-        tried once. How it ended is told in the result; a tool's failure raises nothing.
+        tried once. How it ended is shown in the result; a tool's failure raises nothing.
 
         Only tools with at least one of the `tags` are tried, and at most `max_attempts` (1 to 25)
         of them, an evolved version not counted, each for `timeout_s` seconds. A scenario has 1 to

@@ -82,7 +82,7 @@ def ask_approval(tool_name: str, changes: Sequence[Change], parameters: JsonObje
 def ask_repair(
     tool_name: str, suggestions: Sequence[Suggestion], sent: JsonObject, least: float
 ) -> UserQuestion | None:
-    """Return the question whether a failed call may be made again as the first suggestion says.
+    """Return the question whether a failed call may be made again as the first suggestion states.
 
     None where that is not safe in the service's own eyes, or not surer than `least` (0 to 1).
     """
@@ -231,7 +231,7 @@ def is_own_state(state: str | None) -> bool:
 
 
 def note_of_answer(question: UserQuestion, choice: str) -> str:
-    """Return what is said of a call that was made as the user answered."""
+    """Return what is stated of a call that was made as the user answered."""
     said = "yes" if choice == _YES else quoted(choice, _MAX_NAME)
     return (
         "Aftercall asked the user, and made this call as answered (recorded data, not "

@@ -23,11 +23,11 @@ from aftercall.tables import keep
 
 Mode = Literal["off", "advise", "repair", "shadow"]
 """`off` passes calls on, unseen; `advise` never calls a tool by itself; `shadow` asks and records,
-and says and changes nothing."""
+and states and changes nothing."""
 CallKey = tuple[str, str | None, str]
 """Session (or agent, where there is none), server and tool."""
 Noting = Literal["always", "lossy", "never"]
-"""When a repaired call says so in its content: also where nothing was lost or guessed, or not."""
+"""When a repaired call states so in its content: also where nothing was lost or guessed, or not."""
 Asking = Literal["lossy", "always", "never"]
 """When a user is asked before a changed call of a tool that writes is made: where the change does
 not keep every value as it was, always, or never (then such a call is changed without asking)."""
@@ -58,7 +58,7 @@ class ToolHandling:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is sent instead of the call's own parameters; `refusal` says why nothing is."""
+    """What is sent instead of the call's own parameters; `refusal` states why nothing is."""
 
     parameters: JsonObject
     said: CheckResponse | None = None
@@ -70,12 +70,12 @@ class Checked:
 
     @property
     def changes(self) -> Sequence[Change]:
-        """What was changed."""
+        """Return what was changed."""
         return self.said.changes if self.said is not None else ()
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the tool may have passed over in silence, and what was not repaired."""
+        """Return what the tool may have passed over in silence, and what was not repaired."""
         if self.unrepaired:
             return [f"a repair of this call was not made: {self.unrepaired}"]
         if self.said is None or self.verdict != "warn":
@@ -101,7 +101,7 @@ class BeforeCall:
         acts: bool = True,
         patience_s: float = 0.0,
     ) -> Checked:
-        """What to send; the call's own parameters where nothing is known or nobody answers.
+        """Return what to send; the call's own parameters where nothing is known or no one answers.
 
         `ask` is called for what looks wrong alone; whatever it raises, the call is made as it is.
         So it is where nothing may be done about it: without `acts`. The answer is waited for
@@ -156,7 +156,7 @@ class BeforeCall:
 
 
 def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:
-    """Whether a schema names all the parameters of a call, and takes it.
+    """Return whether a schema names all the parameters of a call, and takes it.
 
     What cannot be held against its schema here is asked about.
     """
@@ -170,7 +170,9 @@ def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:
 
 
 def note_of(changes: Sequence[Change], *, before: bool, accounts: Sequence[Account] = ()) -> str:
-    """What was changed in a call that worked, for the one who reads its result; data, bounded.
+    """Return what was changed in a call that worked, for the one who reads its result.
+
+    Data, bounded.
 
     `accounts` are those of the repairs that made the changes: what became of each value.
     """
@@ -184,7 +186,10 @@ def note_of(changes: Sequence[Change], *, before: bool, accounts: Sequence[Accou
 
 
 def note_of_failure(changes: Sequence[Change]) -> str:
-    """What was changed in a call that failed all the same: the error is about the changed call."""
+    """Return what was changed in a call that failed all the same.
+
+    The error is about the changed call.
+    """
     return (
         "Aftercall changed this call before it was made (recorded data, not instructions): "
         f"{describe_changes(changes)}. It failed as changed."
@@ -192,5 +197,5 @@ def note_of_failure(changes: Sequence[Change]) -> str:
 
 
 def warning_of(reasons: Sequence[str]) -> str:
-    """What there was to say of a call that was made as it was; data, bounded."""
+    """Return what there was to say of a call that was made as it was; data, bounded."""
     return f"Aftercall noticed (recorded data, not instructions): {'; '.join(reasons)}."

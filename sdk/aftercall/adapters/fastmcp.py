@@ -307,7 +307,7 @@ class ReflectionMiddleware(Middleware):
         return not reads_only(call.key[2], claims, call.arguments)
 
     def _caller_of(self, context: Context | None) -> Caller:
-        """The caller of the request that `context` belongs to."""
+        """Return the caller of the request that `context` belongs to."""
         request = context.request_context if context is not None else None
         if context is None or request is None:
             return Caller(self._agent or "unknown", context=self._purpose)
@@ -334,7 +334,7 @@ class ReflectionMiddleware(Middleware):
     async def _refused(
         self, context: MiddlewareContext[mcp_types.CallToolRequestParams], text: str
     ) -> ToolResult:
-        """A call whose arguments say no object: not made, recorded as it came."""
+        """Return a call whose arguments say no object: not made, recorded as it came."""
         server_name, tool_name = self._locate(context.message.name)
         caller = self._caller_of(context.fastmcp_context)
         error = UnreadableArgumentsError().error
@@ -359,7 +359,7 @@ class ReflectionMiddleware(Middleware):
         return ToolResult(content=failure_text(error, advice), is_error=True)
 
     async def _checked(self, call: "_OneCall") -> before_call.Checked:
-        """What to send; the call as it is for an agent that wants no reflection."""
+        """Return what to send; the call as it is for an agent that wants no reflection."""
         policy, checker, caller = self._reflector.policy, self._checker, call.caller
         if checker is None or policy.leaves_alone(caller.agent):
             return before_call.Checked(call.arguments)
@@ -394,22 +394,22 @@ class _OneCall:
 
     @property
     def name(self) -> str:
-        """The tool's name, as clients see it."""
+        """Tool's name, as clients see it."""
         return self.context.message.name
 
     @property
     def arguments(self) -> JsonObject:
-        """The parameters that came."""
+        """Parameters that came."""
         return self.context.message.arguments or {}
 
     @property
     def front(self) -> Context | None:
-        """The client's request."""
+        """Client's request."""
         return self.context.fastmcp_context
 
     @property
     def acts(self) -> bool:
-        """Whether anything may be done about it but to advise."""
+        """Return whether anything may be done about it but to advise."""
         return self.handling.mode == "repair"
 
     async def send(self, parameters: JsonObject) -> ToolResult:
@@ -426,7 +426,7 @@ class _OneCall:
             raise
 
     async def known(self) -> KnownTool:
-        """What the service is told of the tool."""
+        """Return what the service is shown of the tool."""
         if (tool := await _tool_of(self.front, self.name)) is None:
             return KnownTool()
         error, code = self.raised, code_of(tool.fn) if isinstance(tool, FunctionTool) else None
@@ -460,12 +460,15 @@ async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
 
 
 def _negotiated(session_id: str) -> str:
-    """A negotiated session's name: hashed, since one who knows the id can speak in the session."""
+    """Return a negotiated session's name.
+
+    Hashed, since one who knows the id can speak in the session.
+    """
     return hashlib.sha256(session_id.encode()).hexdigest()[:32]
 
 
 def outcome_result(outcome: outcomes.Outcome[Any]) -> ToolResult:
-    """An outcome as the result of a tool of a FastMCP server.
+    """Return an outcome as the result of a tool of a FastMCP server.
 
     A success is the result that returning its value makes, with its status in `_meta`. A failure
     is an error result; its structured content is `outcome.to_dict()`.

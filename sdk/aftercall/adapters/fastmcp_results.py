@@ -126,7 +126,7 @@ class ToolResultReader(McpResultReader):
     pattern: re.Pattern[str] | None
 
     def read_exception(self, error: Exception) -> ExecutionError:
-        """The error behind FastMCP's wrapping: the type and code are those of its cause.
+        """Return the error behind FastMCP's wrapping: the type and code are those of its cause.
 
         A text that is the JSON of a typed error is that error.
         Subclasses are no wrappings: they say more than what caused them. The cause's text is used
@@ -144,7 +144,7 @@ class ToolResultReader(McpResultReader):
         return read_exception(error)
 
     def read(self, result: object) -> outcomes.Outcome[Any] | None:
-        """None for a request for input (SEP-2322) and for results of extensions (tasks)."""
+        """Return none for a request for input (SEP-2322) and for results of extensions (tasks)."""
         outcome = super().read(result) if _is_outcome(result) else None
         if outcome is None or not isinstance(result, ToolResult):
             return outcome
@@ -178,7 +178,7 @@ def _is_outcome(result: object) -> bool:
 
 def rebuild_result(result: ToolResult, facts: JsonObject, texts: Sequence[str]) -> ToolResult:
     """Return a result with facts in its metadata, and texts after its own content."""
-    # Built anew: a copy would keep the upstream's raw result, which is sent in its place.
+    # Built again: a copy would keep the upstream's raw result, which is sent in its place.
     return ToolResult(
         content=[*result.content, *(TextContent(type="text", text=text) for text in texts)],
         structured_content=result.structured_content,

@@ -177,7 +177,10 @@ def recorded(
     observers: Sequence[CallObserver] = (),
     **options: Unpack[FunctionOptions],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator: every call is recorded, and nothing else. Arguments as for `reflecting`."""
+    """Return a decorator: every call is recorded, and nothing else.
+
+    Arguments as for `reflecting`.
+    """
     return reflecting(
         recorder=recorder,
         agent=agent,
@@ -211,7 +214,7 @@ class _Call:
         except BaseException as error:
             self.has_run = has_run(self._signature.code, error)
             raise
-        self.has_run = True  # what it returned it has run for, whatever that says of a failure
+        self.has_run = True  # what it returned it has run for, whatever that states of a failure
 
 
 def _check(function: object) -> None:
@@ -266,7 +269,7 @@ class _CallSignature:
             )
 
     def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JsonObject:
-        """What the caller gave, by name, and nothing else; also where it does not fit."""
+        """Return what the caller gave, by name, and nothing else; also where it does not fit."""
         return {n: v for n, v in self._all(args, kwargs).items() if n not in self._unrecorded}
 
     def corrected(
@@ -295,7 +298,7 @@ class _CallSignature:
         given = args[self._bound :]
         named: dict[str, Any] = dict(zip(names, given, strict=False))
         beyond = list(given[len(names) :])
-        if beyond:  # more than it takes, unless it takes any number: it says so itself
+        if beyond:  # more than it takes, unless it takes any number: it states so itself
             named[self._spread or "args"] = beyond
         return {**named, **kwargs}
 

@@ -34,7 +34,7 @@ MAX_OPEN = 10_000
 EXPIRES_AFTER_S = 600.0
 """Seconds that a call may take; ContextForge gives a tool 60 s by default."""
 Failure: TypeAlias = Exception | ExecutionError | str | None
-"""What the tool raised, or what the gateway says of it; None where the result tells."""
+"""What the tool raised, or what the gateway states of it; None where the result shows."""
 
 
 class CallHooks:
@@ -80,7 +80,7 @@ class CallHooks:
         context: str | None = None,
         tool: KnownTool | None = None,
     ) -> str:
-        """A tool is about to be called; returns its key, at once.
+        """Note that a tool is about to be called; returns its key, at once.
 
         The key is what `post` will name the call by, such as the gateway's request id, when a
         request calls one tool only; made up when None. Of the arguments a copy is taken. Calls of
@@ -117,7 +117,7 @@ class CallHooks:
     async def post(
         self, result: object = None, *, key: str, error: Failure = None
     ) -> ReflectedResult[object] | None:
-        """The call has ended: it is recorded, and asked about when it failed.
+        """Note that the call has ended: it is recorded, and asked about when it failed.
 
         The result may be a failure; with an `error`, of the tool or the gateway, it is not read.
 
@@ -144,7 +144,7 @@ class CallHooks:
         return job.finish(raise_on_failure=False)
 
     def is_open(self, key: str) -> bool:
-        """Whether the call is between its hooks."""
+        """Return whether the call is between its hooks."""
         return key in self._open
 
     def drop(self, key: str) -> None:

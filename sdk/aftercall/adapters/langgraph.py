@@ -82,10 +82,10 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
     and what a model makes up under those names is left out. A tool's claims (`readOnlyHint`,
     `idempotentHint`) are taken from its `metadata` and nowhere else.
 
-    `agent` is the name given to `create_agent` when None, and `context` says of a call what it is
+    `agent` is the name given to `create_agent` when None, and `context` states of a call what it is
     for. Tools in `may_repeat` may be called twice without harm. Failed calls of those in
     `never_retried` are only advised on. Put tools there whose calls a person approves
-    (`HumanInTheLoopMiddleware`): a retry has arguments nobody approved.
+    (`HumanInTheLoopMiddleware`): a retry has arguments no one approved.
 
     All other arguments are those of `ReflectionOptions`: a `Client` serves agents that are invoked
     either way, an `AsyncClient` those that are only awaited.
@@ -142,7 +142,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Call the model; calls that LangChain could not parse are read where that is no guess.
 
-        What is cut off or says no object stays an invalid call of the message, and is recorded.
+        What is cut off or states no object stays an invalid call of the message, and is recorded.
         """
         return self._with_read_calls(handler(request))
 
@@ -177,7 +177,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         return message.model_copy(update=update)
 
     def _record_unmade(self, call: InvalidToolCall) -> None:
-        """Record a call that could not be made as failed; nobody is asked about it."""
+        """Record a call that could not be made as failed; no one is asked about it."""
         facts = CallFacts(
             tool_name=call["name"] or "unknown",
             server_name=self._reflector.server_name,
@@ -235,7 +235,7 @@ class _Call(ResultReader[object]):
         self._injected = {n: v for n, v in given.items() if n in injected}
         self._sent = self.arguments
         # Whether the failure read last is an exception of the tool's own code. A `ToolException`
-        # may hand on what a server has said, and its words count.
+        # may hand on what a server has stated, and its words count.
         self._has_run = False
 
     def with_arguments(self, arguments: JsonObject) -> ToolCallRequest:
@@ -361,7 +361,7 @@ def _schema_of(tool: BaseTool | None) -> object:
 
 
 def _refusal_of(tool: BaseTool | None, arguments: JsonObject) -> ValueError | None:
-    """What the tool's own schema has against the arguments; None when nothing, or not known.
+    """Return what the tool's own schema has against the arguments; None when nothing, or not known.
 
     The tool checks them by this before it runs, so what is refused here has not run.
     """

@@ -1,6 +1,6 @@
 """Who calls over streamable HTTP, where the protocol has no session (2026-07-28).
 
-A client is told apart by its address, its name and version, and what it authorises itself with;
+A client is shown apart by its address, its name and version, and what it authorises itself with;
 its session is ours, and ends when it has been silent for half an hour. Clients that can only be
 configured say who they are in headers of their entry.
 """
@@ -33,7 +33,10 @@ class HttpSessions:
         self._known: dict[str, tuple[str, float]] = {}
 
     def session_of(self, *client: str) -> str:
-        """The session of a client, by what tells it apart; its secrets are kept as a hash."""
+        """Return the session of a client, by what shows it apart.
+
+        Its secrets are kept as a hash.
+        """
         digest = hashlib.sha256("\0".join(client).encode("utf-8", "replace")).hexdigest()
         now = self._clock()
         session, seen = self._known.pop(digest, ("", 0.0))
@@ -44,7 +47,7 @@ class HttpSessions:
 
 
 def meta_of_headers(headers: Mapping[str, str]) -> dict[str, object]:
-    """What headers say of the caller, under the keys of a request's `_meta`."""
+    """Return what headers say of the caller, under the keys of a request's `_meta`."""
     said: dict[str, object] = {}
     for name, key in _HEADERS.items():
         if value := headers.get(name, "").strip():

@@ -62,7 +62,7 @@ _REFUSED = "Invalid JSON input for tool "
 _INVALID_PARAMS = "-32602"
 """JSON-RPC: refused before it ran. The SDK's words say so, and no details by default."""
 Stated: TypeAlias = str | Callable[[RunContextWrapper[Any]], str | None] | None
-"""A text, or a function of the run's context that says it of every call."""
+"""A text, or a function of the run's context that states it of every call."""
 
 
 class ToolReflection(RunHooks[Any]):
@@ -104,7 +104,7 @@ class ToolReflection(RunHooks[Any]):
         """For `Runner.run(..., hooks=...)`: calls of all agents of the run."""
 
     async def failure(self, context: RunContextWrapper[Any], error: Exception) -> str:
-        """A `failure_error_function`: records the failure and asks about it.
+        """Return a `failure_error_function`: records the failure and asks about it.
 
         For `function_tool(failure_error_function=...)`, and for the tools of MCP servers
         `Agent(mcp_config={"failure_error_function": ...})`.
@@ -127,7 +127,7 @@ class ToolReflection(RunHooks[Any]):
         Nothing else about it changes: when nothing repairs a call, the tool's own failure function
         decides what the model reads, and the suggestions come after that. With the SDK's default
         function, which hides the error, the error is shown. Calls of a tool that needs approval or
-        has input guardrails are only advised on: a retry has arguments that nobody has looked at. A
+        has input guardrails are only advised on: a retry has arguments that no one has looked at. A
         tool that is an agent, or whose `needs_approval` is a function, is a `ConfigurationError`;
         use the hooks and `failure` for it.
         """
@@ -166,7 +166,7 @@ class ToolReflection(RunHooks[Any]):
         arguments: str,
         invoke: Callable[[JsonObject | str], Any],
     ) -> ReflectedResult[Any]:
-        """One call with reflection; for a reflecting tool."""
+        """Return one call with reflection; for a reflecting tool."""
         reader = _AgentsReader()
         return await self._reflector.call_async(
             invoke,
@@ -280,7 +280,10 @@ class _AgentsReader(McpResultReader):
 
 
 def _is_refusal(error: Exception, message: str) -> bool:
-    """Whether the SDK refused the arguments; a tool that runs an agent may raise the same."""
+    """Return whether the SDK refused the arguments.
+
+    A tool that runs an agent may raise the same.
+    """
     if type(error) is not ModelBehaviorError or not message.startswith(_REFUSED):
         return False
     trace = error.__traceback__
@@ -302,7 +305,10 @@ class _FailurePolicy:
         self.hides_failures = has_own_function or tool.timeout_error_function is not None
 
     def framework_error(self, result: object) -> ExecutionError | None:
-        """The failure in what the SDK itself says in a tool's place, word for word; else None."""
+        """Return the failure in what the SDK itself states in a tool's place, word for word.
+
+        Else None.
+        """
         seconds = self._tool.timeout_seconds
         if seconds is not None and result == default_tool_timeout_error_message(
             tool_name=self._tool.name, timeout_seconds=seconds
@@ -313,7 +319,7 @@ class _FailurePolicy:
         return None
 
     async def text_for(self, error: Exception) -> str | None:
-        """What the tool itself has the model read; None where it leaves that to others."""
+        """Return what the tool itself has the model read; None where it leaves that to others."""
         tool, told = self._tool, self._function
         if isinstance(error, ToolTimeoutError):
             told = tool.timeout_error_function or (
@@ -334,9 +340,9 @@ class _FailurePolicy:
 
 
 def _id_of(known: Any) -> str:
-    """An id that stays with an object.
+    """Return an id that stays with an object.
 
-    A call is known by its context, as models number calls anew in every run; a run by its usage.
+    A call is known by its context, as models number calls again in every run; a run by its usage.
     """
     return cast("str", vars(known).setdefault("_aftercall_id", str(uuid4())))
 

@@ -3,7 +3,7 @@
 For frameworks that call tools with and without an event loop. What is known includes whether a
 tool that failed had begun to run, where its code is known: a function that has done its work may
 raise the very words that refuse a call, a validation error of something it looked at, say. Its
-traceback tells the one from the other.
+traceback shows the one from the other.
 """
 
 import inspect
@@ -92,7 +92,7 @@ class ReflectionOptions(TypedDict, total=False):
 
 @cache
 def _opened(_process: int) -> tuple[Client, Recorder] | None:
-    """The client and the recorder of this process; a forked one makes its own."""
+    """Return the client and the recorder of this process; a forked one makes its own."""
     try:
         return Client(retries=0), Recorder()
     except ConfigurationError as error:
@@ -131,7 +131,7 @@ class Reflector:
     async def call_async(
         self, call: Callable[[JsonObject], Awaitable[Any]], tool: "ToolSource", **facts: Any
     ) -> reflection.ReflectedResult[Any]:
-        """One call; `facts` are arguments of `call_with_reflection`, and of `_settings`."""
+        """Return one call; `facts` are arguments of `call_with_reflection`, and of `_settings`."""
         return await reflection.call_with_reflection(
             call, client=AsyncAsking(self.client, tool), **self._settings(**facts)
         )
@@ -223,17 +223,17 @@ def claims_in(metadata: object) -> ToolAnnotations | None:
 
 
 def failure_text(error: ExecutionError, advice: str) -> str:
-    """What a model reads of a failure: the tool's own error first, then the suggestions."""
+    """Return what a model reads of a failure: the tool's own error first, then the suggestions."""
     return with_advice(f"{error.type}: {error.message}".removesuffix(": "), advice)
 
 
 def with_advice(text: str, advice: str) -> str:
-    """A text with the suggestions after it, if there are any."""
+    """Return a text with the suggestions after it, if there are any."""
     return f"{text}\n\n{advice}" if advice else text
 
 
 def repair_facts(reflected: reflection.ReflectedResult[Any]) -> JsonObject:
-    """What a repaired call's result says of its repair, under `META_KEY`; plain JSON."""
+    """Return what a repaired call's result states of its repair, under `META_KEY`; plain JSON."""
     first = reflected.attempts[0].error
     followed = dumped(reflected.followed) if reflected.followed else {}
     kept = ("confidence", "suggestionId", "action", "evidence", "lesson")
@@ -251,12 +251,12 @@ def repair_facts(reflected: reflection.ReflectedResult[Any]) -> JsonObject:
 
 
 def dumped(model: WireModel) -> JsonObject:
-    """A model in the wire's names."""
+    """Return a model in the wire's names."""
     return model.model_dump(mode="json", by_alias=True)
 
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:
-    """The innermost code behind decorators, a `partial`, a method or a callable object."""
+    """Return the innermost code behind decorators, a `partial`, a method or a callable object."""
     inner: Any = inspect.unwrap(function)
     while hasattr(inner, "func"):
         inner = inspect.unwrap(inner.func)
@@ -267,7 +267,10 @@ def code_of(function: Callable[..., Any]) -> CodeType | None:
 
 
 def has_run(code: CodeType | None, error: BaseException) -> bool:
-    """Whether the error, or what caused it, came out of the code; False where there is none."""
+    """Return whether the error, or what caused it, came out of the code.
+
+    False where there is none.
+    """
     cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         trace = cause.__traceback__ if cause is not None else None

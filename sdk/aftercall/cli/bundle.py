@@ -2,7 +2,7 @@
 
 - `claude-plugin`: a folder that Claude Code installs: hooks, the MCP server, the skill, and a
   marketplace that lists the one plug-in.
-- `skill`: the folder `aftercall` with `SKILL.md`, which tells an agent when to ask.
+- `skill`: the folder `aftercall` with `SKILL.md`, which shows an agent when to ask.
 - `server-json`: the description of the MCP server for the MCP registry.
 
 Nothing is sent anywhere. What is there already and differs is left alone, unless `--replace` is
@@ -76,7 +76,7 @@ def server_json(
     Args:
         name: in reverse DNS, such as `io.github.owner/aftercall`.
         package: its name on PyPI; None where it is not published there.
-        remote: the address of a service's `/mcp`; None where there is none for everybody.
+        remote: the address of a service's `/mcp`; None where there is none for everyone.
         repository: the address of the source.
 
     Raises `ConfigurationError` for a name of another form, and where nothing could be started.
@@ -141,7 +141,7 @@ def _package(package: str) -> dict[str, Any]:
 
 
 def _needed_for_mcp() -> list[str]:
-    """Return what `aftercall mcp` needs beside the package, as it says itself."""
+    """Return what `aftercall mcp` needs next to the package, as it states itself."""
     found = map(_EXTRA.fullmatch, requires(NAME) or ())
     return [each[1].strip() for each in found if each]
 

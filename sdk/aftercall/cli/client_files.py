@@ -1,6 +1,6 @@
 """Where MCP clients keep their configurations, and their texts: JSON, TOML and YAML.
 
-TOML and YAML keep their comments and their order; JSON is written anew in its order and with its
+TOML and YAML keep their comments and their order; JSON is written again in its order and with its
 indentation, without comments: the copy has them.
 """
 
@@ -36,7 +36,7 @@ class HookPlace:
     """In the client's own unit."""
     note: str = ""
     plugin: str = ""
-    """A file that is put beside the client's own, instead."""
+    """A file that is put next to the client's own, instead."""
     source: str = ""
 
 
@@ -100,7 +100,7 @@ def client_files(
 
 
 def read_content(text: str, suffix: str = ".json") -> Content:
-    """The content of a file, whose JSON may hold comments and last commas.
+    """Return the content of a file, whose JSON may hold comments and last commas.
 
     Raises:
         ConfigurationError: it cannot be read, or holds no object.
@@ -119,7 +119,7 @@ def read_content(text: str, suffix: str = ".json") -> Content:
 
 
 def written(content: Content, like: str, suffix: str = ".json") -> str:
-    """The text of a content, with the indentation and the line ends of another."""
+    """Return the text of a content, with the indentation and the line ends of another."""
     if suffix == ".toml":
         with needing("gateway", "TOML"):
             import tomlkit  # noqa: PLC0415  # the extra
@@ -147,7 +147,7 @@ def _read(text: str, kind: str) -> Any:
 
 
 def _yaml(like: str) -> Any:
-    """A reader and writer that keeps comments, quotes and the indentation of lists."""
+    """Return a reader and writer that keeps comments, quotes and the indentation of lists."""
     with needing("gateway", "YAML"):
         from ruamel.yaml import YAML  # noqa: PLC0415  # the extra
 

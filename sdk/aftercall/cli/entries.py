@@ -102,7 +102,7 @@ FORMS = {
 }
 Keys = Sequence[Sequence[str]]
 Edit = Callable[[str, Content, str], tuple[Content, str, str]]
-"""Of a name, a usual entry and the key of its address: both anew, and a line about it."""
+"""Of a name, a usual entry and the key of its address: both again, and a line about it."""
 
 
 def wrapped(
@@ -113,10 +113,10 @@ def wrapped(
     keys: Keys = (),
     form: EntryForm = FORMS["usual"],
 ) -> Changed:
-    """A configuration with the gateway in front of each server that it can be in front of.
+    """Return a configuration with the gateway in front of each server that it can be in front of.
 
     `command` starts Aftercall, `more` are further options of the gateway; `keys` are paths to the
-    servers beside the usual ones. What is wrapped already is wrapped anew.
+    servers next to the usual ones. What is wrapped already is wrapped again.
     """
     bare, _ = unwrapped(content, keys=keys, form=form)
     run = [*command, "gateway"]
@@ -129,7 +129,7 @@ def wrapped(
 
 
 def unwrapped(content: Content, *, keys: Keys = (), form: EntryForm = FORMS["usual"]) -> Changed:
-    """A configuration without the gateway; what was changed in it since stays changed."""
+    """Return a configuration without the gateway; what was changed in it since stays changed."""
     return _with_each(content, keys, form, lambda _, entry, url_key: _unwrap(entry, url_key))
 
 
@@ -166,7 +166,7 @@ def _put(holder: Any, name: str, entry: MutableMapping[str, Any], made: Content)
 
 
 def _entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
-    """What holds an entry, its name, and the entry; of a list each has its name within."""
+    """Yield what holds an entry, its name, and the entry; of a list each has its name within."""
     for servers in _servers(content, keys):
         if isinstance(servers, list):
             for place, entry in enumerate(servers):
@@ -179,7 +179,7 @@ def _entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _servers(content: Content, keys: Keys) -> Iterator[Any]:
-    """The servers, also those that Claude Code keeps for each project."""
+    """Yield the servers, also those that Claude Code keeps for each project."""
     projects = content.get("projects")
     owners = [content, *(projects.values() if isinstance(projects, Mapping) else ())]
     for owner in owners:

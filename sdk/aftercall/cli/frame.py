@@ -46,7 +46,7 @@ class Command:
 
 
 def named(text: str) -> str:
-    """An argument that names something; the type of such arguments."""
+    """Return an argument that names something; the type of such arguments."""
     if not text:
         raise argparse.ArgumentTypeError("the name is empty")
     return text
@@ -91,19 +91,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def discover() -> Mapping[str, EntryPoint]:
-    """The commands of all installed distributions by name, sorted."""
+    """Return the commands of all installed distributions by name, sorted."""
     entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     return {entry.name: entry for entry in entries}
 
 
 def one_line(text: str, most: int = 200) -> str:
-    """Text of somebody else for a terminal: on one line, without control characters, cut."""
+    """Text of someone else for a terminal: on one line, without control characters, cut."""
     line = " ".join(text.split())
     return "".join(char if char.isprintable() else "\ufffd" for char in line)[:most]
 
 
 def _listed(commands: Mapping[str, Command]) -> str:
-    """The commands by who needs them, one a line."""
+    """Return the commands by who needs them, one a line."""
     grouped = {name for names in _GROUPS.values() for name in names}
     groups = {**_GROUPS, "others": [name for name in commands if name not in grouped]}
     width = max(map(len, commands), default=0)

@@ -1,4 +1,4 @@
-"""`aftercall hook CLIENT`: what a coding agent's hook says goes to the service, its answer back.
+"""`aftercall hook CLIENT`: what a coding agent's hook states goes to the service, its answer back.
 
 The client starts this process for every call of a tool. It ends with 0 whatever happens (Gemini CLI
 refuses the tool at 2 and above), prints the answer's JSON or nothing, and is over within `_ENDS_S`,
@@ -26,7 +26,7 @@ _TAIL = 96 * 1024
 """Bytes of the end of a transcript: some twenty calls."""
 _OPTIONS = ("--service", "--key-file", "--mode", "--except")
 TRANSCRIPT_EVENTS = {"codex": ("PreToolUse", "PostToolUse"), "qwen": ("UserPromptSubmit",)}
-"""Events at which the client's transcript says more than the payload: exit codes, failed patches
+"""Events at which the client's transcript states more than the payload: exit codes, failed patches
 and calls that were refused before any hook."""
 TRANSCRIPT = "aftercallTranscript"
 """The member of a payload that holds the end of the transcript, as text."""
@@ -62,7 +62,7 @@ def _options(words: list[str]) -> dict[str, list[str]]:
 
 
 def _body(client: str, payload: bytes) -> bytes:
-    """Return the payload, with the end of the client's transcript where that says more."""
+    """Return the payload, with the end of the client's transcript where that states more."""
     if not payload.strip() or len(payload) > _MAX_BODY:
         return b""
     if not any(each.encode() in payload for each in TRANSCRIPT_EVENTS.get(client, ())):
@@ -110,7 +110,10 @@ def _ask(client: str, body: bytes, given: dict[str, list[str]]) -> bytes:
 
 
 def _post(url: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-    """One request over a plain socket: `http.client` takes longer to import than to answer."""
+    """Return one request over a plain socket.
+
+    `http.client` takes longer to import than to answer.
+    """
     place, _, prefix = url.removeprefix("http://").partition("/")
     host, port = _host_and_port(place)
     lines = [f"POST {'/' + prefix if prefix else ''}{path} HTTP/1.1", f"Host: {place}"]

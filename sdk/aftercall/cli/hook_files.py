@@ -4,7 +4,7 @@
                                           "timeout": 10}]}]}}
 
 What else stands there stays; ours are known again by their command. opencode's hook is a file of
-its own, put beside the others as it is shipped.
+its own, put next to the others as it is shipped.
 """
 
 import os
@@ -84,7 +84,7 @@ def installed_hooks(
 
 
 def _without_ours(group: Any) -> Any:
-    """A group without our hooks; None where nothing else was in it."""
+    """Return a group without our hooks; None where nothing else was in it."""
     if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
         return group
     kept = [each for each in group["hooks"] if not _is_ours(each)]

@@ -1,6 +1,6 @@
 """`aftercall install` and `uninstall`: the gateway in front of a client's servers, and its hooks.
 
-Each change is shown before it is made. The first one keeps a copy of the file beside it, which is
+Each change is shown before it is made. The first one keeps a copy of the file next to it, which is
 put back where nothing else has changed since; a file that was not there is removed again.
 """
 
@@ -49,14 +49,14 @@ class _Job:
     def wrapped(
         self, content: Content, command: Sequence[str], more: Sequence[str] = ()
     ) -> Changed:
-        """The content with the gateway in front of its servers."""
+        """Return the content with the gateway in front of its servers."""
         told = self.client
         if not self.has_servers:
             return content, []
         return wrapped(content, command, more, keys=told.keys, form=told.form)
 
     def unwrapped(self, content: Content) -> Changed:
-        """The content without it."""
+        """Return the content without it."""
         told = self.client
         return (
             unwrapped(content, keys=told.keys, form=told.form)
@@ -66,7 +66,7 @@ class _Job:
 
 
 def _jobs(client: str) -> Iterator[_Job]:
-    """The files of a client that are there, and that of its hooks where the client is."""
+    """Yield the files of a client that are there, and that of its hooks where the client is."""
     told = known_clients().get(client, ClientPlaces(client, ()))
     hooks = told.hooks
     at = place(hooks.file, sys.platform, os.environ) if hooks and hooks.file else None
@@ -87,7 +87,7 @@ def _jobs(client: str) -> Iterator[_Job]:
 
 
 def _own_command() -> list[str]:
-    """What starts this Aftercall again, from wherever a client starts it."""
+    """Return what starts this Aftercall again, from wherever a client starts it."""
     if {".cache", "Caches"} & set(Path(sys.prefix).parts):
         raise ConfigurationError(
             "this Aftercall runs from a cache that may be emptied, and your servers with it: "
@@ -163,7 +163,7 @@ def _install(args: argparse.Namespace) -> int:
 
 
 def _bare(job: _Job, content: Content) -> Changed:
-    """A configuration without the gateway and our hooks."""
+    """Return a configuration without the gateway and our hooks."""
     changed, lines = job.unwrapped(content)
     if job.hooks is None:
         return changed, lines
@@ -176,7 +176,7 @@ def _uninstall(args: argparse.Namespace) -> int:
 
 
 def _change_plugin(args: argparse.Namespace, *, is_wanted: bool) -> int:
-    """Put a client's plug-in beside its own, or take it away; a foreign file of its name stays."""
+    """Put a client's plug-in next to its own, or take it away; a foreign file of its name stays."""
     told = known_clients().get(args.client)
     if told is None or told.hooks is None or not told.hooks.plugin:
         return 0
@@ -214,7 +214,7 @@ def _change(args: argparse.Namespace, change: Callable[[_Job, Content], Changed]
 
 
 def _asked(args: argparse.Namespace) -> int | None:
-    """Whether a change is made: None to go on, else the exit code."""
+    """Return whether a change is made: None to go on, else the exit code."""
     if args.dry_run:
         return 0
     if args.yes:
@@ -247,7 +247,7 @@ def _change_file(
     copy = path.with_name(path.name + _COPY)
     bare = _bare(job, content)[0]
     if not changed and bare != content and not copy.exists():
-        path.unlink()  # it was made by `install`, and holds nothing of anybody
+        path.unlink()  # it was made by `install`, and holds nothing of anyone
         print("  removed")
         return 0
     if before and (bare == content or (bare and not copy.exists())):
@@ -264,7 +264,7 @@ _EMPTY = "{}\n"
 
 
 def _is_as_before(job: _Job, changed: Content, copy: Path) -> bool:
-    """Whether a copy says the same; one without arguments is one with none of them."""
+    """Return whether a copy states the same; one without arguments is one with none of them."""
     if not copy.exists():
         return False
     content = read_content(

@@ -23,12 +23,12 @@ def _run(args: argparse.Namespace) -> int:
         with Client(url, retries=0) as client:
             status = client.status()
     except errors.ServiceFailedError as error:
-        # It starts, stops or is in trouble: its own words, and which service said them.
+        # It starts, stops or is in trouble: its own words, and which service stated them.
         raise errors.AftercallError(
             f"the service at {url} cannot say how it is: {error}"
         ) from error
     except errors.ServiceTimeoutError:
-        raise  # it is there; its own message says what to look at
+        raise  # it is there; its own message states what to look at
     except errors.ServiceUnreachableError as error:
         cure = (
             "Start one with `aftercall serve`; `aftercall gateway` starts one by itself"
@@ -94,7 +94,7 @@ def add_service(
 
 
 def duration(seconds: float) -> str:
-    """A duration in its two largest units: `3 d 4 h`, `12 min 5 s`, `8 s`."""
+    """Return a duration in its two largest units: `3 d 4 h`, `12 min 5 s`, `8 s`."""
     left = int(seconds)
     parts = []
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):

@@ -93,11 +93,11 @@ class AsyncBaseClient:
         return await self.send(await asyncio.to_thread(record, executions, self.redactor))
 
     async def get_execution(self, execution_id: str) -> models.Execution:
-        """An execution as it is stored."""
+        """Return an execution as it is stored."""
         return await self._get(f"/executions/{segment(execution_id)}", models.Execution)
 
     async def status(self) -> models.Status:
-        """What the service holds and how far it is with it."""
+        """Return what the service holds and how far it is with it."""
         return await self._get("/status", models.Status)
 
     async def suggest(
@@ -208,7 +208,7 @@ class AsyncBaseClient:
         )
 
     async def list_tools(self) -> list[models.Tool]:
-        """All registered tools."""
+        """Return all registered tools."""
         return (await self._get("/tools", models.ToolList)).tools
 
     async def delete_tool(self, tool_id: str) -> None:
@@ -216,11 +216,11 @@ class AsyncBaseClient:
         await self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
 
     async def healthy(self) -> bool:
-        """Whether the service runs; False also when there is no answer."""
+        """Return whether the service runs; False also when there is no answer."""
         return await self._probe("/healthz")
 
     async def ready(self) -> bool:
-        """Whether the service answers questions now; False also when there is no answer."""
+        """Return whether the service answers questions now; False also when there is no answer."""
         return await self._probe("/readyz")
 
     async def send(self, request: Request[T]) -> T:

@@ -47,7 +47,7 @@ class AsyncClient(AsyncBaseClient):
     """
 
     async def namespaces(self) -> list[models.Namespace]:
-        """The capabilities that tools are registered for, and who serves each."""
+        """Return the capabilities that tools are registered for, and who serves each."""
         return (await self._get("/namespaces", models.NamespaceList)).namespaces
 
     async def best_tool(
@@ -60,7 +60,7 @@ class AsyncClient(AsyncBaseClient):
         limit: int | None = None,
         explore: bool | None = None,
     ) -> models.BestTool:
-        """The fittest tool of a namespace for a scenario, with all that were compared.
+        """Return the fittest tool of a namespace for a scenario, with all that were compared.
 
         With `use_rag` tools like it are compared too, and calls in scenarios like this one count.
         `mode` is how they are ranked; the service's own way when None. With `explore` tools may be
@@ -84,7 +84,7 @@ class AsyncClient(AsyncBaseClient):
         limit: int = 5,
         mode: models.RankingMode = "fitness",
     ) -> models.FoundTools:
-        """The tools of all namespaces that fit a scenario, best first; there may be none.
+        """Return the tools of all namespaces that fit a scenario, best first; there may be none.
 
         Only tools with at least one of the `tags`; `limit` is 1 to 50.
         """
@@ -144,7 +144,7 @@ class AsyncClient(AsyncBaseClient):
         )
 
     async def get_promotion(self, namespace: str) -> models.PromotionStatus:
-        """The promotion that holds, and how both versions did."""
+        """Return the promotion that holds, and how both versions did."""
         return await self._get(_promotion(namespace), models.PromotionStatus)
 
     async def remove_promotion(self, namespace: str) -> None:
@@ -157,11 +157,14 @@ class AsyncClient(AsyncBaseClient):
         return await self.send(Request("POST", path, reads(models.PromotionHistory), retried=False))
 
     async def promotion_history(self, namespace: str) -> models.PromotionHistory:
-        """What was promoted and taken back in a namespace, latest first."""
+        """Return what was promoted and taken back in a namespace, latest first."""
         return await self._get(f"{_promotion(namespace)}/history", models.PromotionHistory)
 
     async def export_promotions(self) -> dict[str, models.Promotion]:
-        """All promotions that hold, by namespace; `render_promotions` makes a file of them."""
+        """Return all promotions that hold, by namespace.
+
+        `render_promotions` makes a file of them.
+        """
         return await self.send(Request("GET", "/promotions", _read_promotions))
 
     async def import_promotions(
@@ -239,7 +242,7 @@ class AsyncClient(AsyncBaseClient):
         server_name: str | None = None,
         limit: int | None = None,
     ) -> list[models.KnownCorrection]:
-        """What users said, newest first; only what counts for a tool, where one is named.
+        """Return what users stated, newest first; only what counts for a tool, where one is named.
 
         `limit` is 1 to 100.
         """
@@ -253,7 +256,7 @@ class AsyncClient(AsyncBaseClient):
         return found.corrections
 
     async def tool_health(self, tool_id: str) -> models.ToolHealth:
-        """How a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
+        """Return how a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
 
         A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
         """
@@ -271,7 +274,7 @@ class AsyncClient(AsyncBaseClient):
         kind: models.RecommendationKind | None = None,
         limit: int | None = None,
     ) -> list[models.Recommendation]:
-        """What the evidence suggests to tool builders, greatest priority first.
+        """Return what the evidence suggests to tool builders, greatest priority first.
 
         `state` None: the open and the taken ones. `tool_id` is a tool's id, or the name of its
         calls, or a namespace. `limit` is 1 to 1,000.
@@ -307,9 +310,9 @@ class AsyncClient(AsyncBaseClient):
         max_tokens: int | None = None,
         format: KnownToolsFormat = "prompt",  # noqa: A002  # as the endpoint calls it
     ) -> str:
-        """What is known of tools, most useful first: how to call them, and what goes wrong.
+        """Return what is known of tools, most useful first: how to call them, and what goes wrong.
 
-        What tools and users said stands in it as data, escaped. `tools` are ids, or names as
+        What tools and users stated stands in it as data, escaped. `tools` are ids, or names as
         recorded calls have them, with those that serve the `namespace`; all when neither is named.
         `max_tokens` is of the text, by an estimate from above; the service's own number when None.
         """
@@ -324,7 +327,9 @@ class AsyncClient(AsyncBaseClient):
         return await self.send(Request("GET", f"/known-tools{asked}", _read_text))
 
     async def learned_contracts(self, tools: Sequence[str]) -> list[models.LearnedContract]:
-        """What calls of tools keep getting wrong, as sentences; tools without any are left out.
+        """Return what calls of tools keep getting wrong, as sentences.
+
+        Tools without any are left out.
 
         `tools` are ids, or names as recorded calls have them; 100 are asked about at a time.
         """
@@ -342,7 +347,10 @@ class AsyncClient(AsyncBaseClient):
     async def usage(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.Usage:
-        """How often tools were called, by whom, and how that went; `limit` 1 to 500 of each."""
+        """Return how often tools were called, by whom, and how that went.
+
+        `limit` 1 to 500 of each.
+        """
         return await self._get("/stats/usage", models.Usage, window=window, limit=limit)
 
     async def trend(
@@ -352,7 +360,7 @@ class AsyncClient(AsyncBaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Trend:
-        """How calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
+        """Return how calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
         tool = {"tool_name": tool_name, "server_name": server_name}
         return await self._get("/stats/trend", models.Trend, window=window, **tool)
 
@@ -363,7 +371,7 @@ class AsyncClient(AsyncBaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Latency:
-        """How long calls took over time, in milliseconds; arguments as for `trend`."""
+        """Return how long calls took over time, in milliseconds; arguments as for `trend`."""
         tool = {"tool_name": tool_name, "server_name": server_name}
         return await self._get("/stats/latency", models.Latency, window=window, **tool)
 
@@ -378,17 +386,20 @@ class AsyncClient(AsyncBaseClient):
     async def agent_statistics(
         self, agent: str, window: models.UsageWindow = "24h"
     ) -> models.AgentStatistics:
-        """What one agent called, and how that went."""
+        """Return what one agent called, and how that went."""
         return await self._get(
             f"/stats/agents/{segment(agent)}", models.AgentStatistics, window=window
         )
 
     async def reflection(self, window: models.UsageWindow = "24h") -> models.ReflectionStatistics:
-        """What asking about failures did: success before and after it, answers, times to repair."""
+        """Return what asking about failures did.
+
+        Success before and after it, answers, times to repair.
+        """
         return await self._get("/stats/reflection", models.ReflectionStatistics, window=window)
 
     async def criteria(self, window: models.UsageWindow = "24h") -> models.Criteria:
-        """What the calls of a window meet of seed 004's success criteria."""
+        """Return what the calls of a window meet of seed 004's success criteria."""
         return await self._get("/stats/criteria", models.Criteria, window=window)
 
     async def pattern_statistics(
@@ -408,13 +419,13 @@ class AsyncClient(AsyncBaseClient):
     async def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:
-        """How often a pattern was met over time; ids are those of `patterns`."""
+        """Return how often a pattern was met over time; ids are those of `patterns`."""
         return await self._get(
             f"/stats/patterns/{segment(pattern_id)}", models.PatternHistory, window=window
         )
 
     async def confidence(self) -> models.ConfidenceStatistics:
-        """What suggestions promised and what came of it, of the latest 2,000 outcomes."""
+        """Return what suggestions promised and what came of it, of the latest 2,000 outcomes."""
         return await self._get("/stats/confidence", models.ConfidenceStatistics)
 
     async def patterns(
@@ -444,14 +455,14 @@ class AsyncClient(AsyncBaseClient):
         return await self._send("POST", "/keys", spec, models.IssuedKey)
 
     async def list_keys(self) -> list[models.KnownKey]:
-        """All keys of the workspace, without their secrets; of all for an operator's key."""
+        """Return all keys of the workspace, without their secrets; of all for an operator's key."""
         return (await self._get("/keys", models.KeyList)).keys
 
     async def rotate_key(self, key_id: str, *, overlap_s: int = 3600) -> models.IssuedKey:
         """Give a key a new secret; the former one holds on for `overlap_s` seconds."""
         body = models.KeyRotation(overlap_s=overlap_s).model_dump_json().encode()
         path = f"/keys/{segment(key_id)}/rotation"
-        # Done twice, the first new secret would be one that nobody has seen.
+        # Done twice, the first new secret would be one that no one has seen.
         return await self.send(Request("POST", path, reads(models.IssuedKey), body, retried=False))
 
     async def revoke_key(self, key_id: str) -> None:
@@ -465,7 +476,7 @@ class AsyncClient(AsyncBaseClient):
         return (await self._get("/audit", models.AuditList, limit=limit, before=before)).entries
 
     async def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:
-        """Erase what an agent, a session, a key or a time has said, and learn all anew."""
+        """Erase what an agent, a session, a key or a time has stated, and learn all again."""
         return await self._send("POST", "/forget", whose, models.ForgetReceipt)
 
 
@@ -474,7 +485,7 @@ def _promotion(namespace: str) -> str:
 
 
 def _texts(texts: str | Sequence[str]) -> list[str]:
-    """A single text is meant as one, not as its characters."""
+    """Take a single text as one, not as its characters."""
     return [texts] if isinstance(texts, str) else list(texts)
 
 

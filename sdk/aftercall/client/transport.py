@@ -32,7 +32,7 @@ MAX_QUERY_CHARS = 60_000
 """Most characters of a query as it is sent: HTTP clients and servers end near 65,536."""
 _BASE_S, _CAP_S, _MAX_RETRY_AFTER_S = 0.1, 2.0, 5.0
 
-# What a proxy in front of the service may answer by itself: the status alone says what is wrong.
+# What a proxy in front of the service may answer by itself: the status alone states what is wrong.
 _STATUS_SAYS_ALL = frozenset({413, 429})
 _LOWER_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.CookieConflict, httpx2.StreamError)
 
@@ -52,7 +52,7 @@ class Request(Generic[T]):
 
 
 def segment(text: str) -> str:
-    """One segment of a path, whatever the id holds; ValueError when it is empty."""
+    """Return one segment of a path, whatever the id holds; ValueError when it is empty."""
     if not text:
         raise ValueError("the id is empty; a request would go to another endpoint")
     # Left as they are, dots would be resolved: DELETE /tools/.. would become DELETE /.
@@ -60,7 +60,7 @@ def segment(text: str) -> str:
 
 
 def query(fields: Mapping[str, QueryValue]) -> str:
-    """The query of a path with its question mark; empty when no field has a value.
+    """Return the query of a path with its question mark; empty when no field has a value.
 
     Names are written in camelCase. A field of several texts stands there once for each.
     """
@@ -101,7 +101,7 @@ def reads_nothing(_content: bytes) -> None:
 
 
 def encode(execution: Execution, redactor: Redactor | None) -> bytes:
-    """An execution as it is sent: one line of JSON, without secrets."""
+    """Return an execution as it is sent: one line of JSON, without secrets."""
     clean = execution if redactor is None else redactor.call(execution)
     return clean.model_dump_json().encode()
 
@@ -133,7 +133,7 @@ def record(
 def in_groups(
     items: Iterable[T], size_of: Callable[[T], int], *, most: int, most_bytes: int
 ) -> Iterator[list[T]]:
-    """The items in their order, in lists of so many and of so many bytes, or of one item."""
+    """Yield the items in their order, in lists of so many and of so many bytes, or of one item."""
     group: list[T] = []
     size = 0
     for each in items:
@@ -181,7 +181,7 @@ def service_url(given: str | None = None) -> str:
 
 
 def checked_base_url(given: str | None) -> httpx2.URL:
-    """The URL of the service; of None, see `service_url`."""
+    """Return the URL of the service; of None, see `service_url`."""
     base_url = service_url(given)
     try:
         url = httpx2.URL(base_url)
@@ -197,7 +197,7 @@ def checked_base_url(given: str | None) -> httpx2.URL:
 
 
 def client_headers(headers: Mapping[str, str] | None, api_key: str) -> dict[str, str]:
-    """The headers of every request; the caller's win over ours."""
+    """Return the headers of every request; the caller's win over ours."""
     ours = {"accept": "application/json", "user-agent": "aftercall-sdk"}
     if api_key:
         ours["authorization"] = f"Bearer {api_key}"
@@ -205,7 +205,7 @@ def client_headers(headers: Mapping[str, str] | None, api_key: str) -> dict[str,
 
 
 def own_key(api_key: str | None) -> str:
-    """The key that was given, else that of `AFTERCALL_API_KEY`; empty for none."""
+    """Return the key that was given, else that of `AFTERCALL_API_KEY`; empty for none."""
     key = (os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key).strip()
     if not (key.isascii() and key.isprintable()):
         raise errors.ConfigurationError(
@@ -215,13 +215,13 @@ def own_key(api_key: str | None) -> str:
 
 
 def key_id(api_key: str) -> str:
-    """The part of a key that is no secret; empty where there is none."""
+    """Return the part of a key that is no secret; empty where there is none."""
     parts = api_key.split("_", 2)
     return parts[1] if len(parts) == 3 and parts[0] == "ac" else ""
 
 
 def request_headers(request: Request[T]) -> dict[str, str]:
-    """The headers of one request: its body's type, and the caller's place in its trace."""
+    """Return the headers of one request: its body's type, and the caller's place in its trace."""
     headers = _trace_headers()
     if request.body is not None:
         headers["content-type"] = "application/json"
@@ -229,7 +229,7 @@ def request_headers(request: Request[T]) -> dict[str, str]:
 
 
 def current_trace_id() -> str | None:
-    """The id of the trace of the current span; None without one."""
+    """Return the id of the trace of the current span; None without one."""
     _, _, after = _trace_headers().get("traceparent", "").partition("-")
     return after.partition("-")[0] or None
 
@@ -250,7 +250,7 @@ def _trace_headers() -> dict[str, str]:
 
 
 def read_answer(request: Request[T], response: httpx2.Response) -> T:
-    """What the service answered."""
+    """Return what the service answered."""
     if response.is_success:
         return request.read(response.content)
     raise _error_of(response)

@@ -7,14 +7,14 @@
     def movies(genre: str) -> dict[str, object]: ...
 
 A result that breaks its deliverable is a failed call of type `contract_violation`. Without a
-deliverable a success stays a success, whatever it says of itself.
+deliverable a success stays a success, whatever it states of itself.
 
 What is around a call (a decorator, a reader) looks at the canonical shape of a result: keys and
 containers only, never a value. Three differences are unmistakable, and nothing else is touched:
 
 - the style of a key that the deliverable names: it asks for `movie_titles`, and there are
   `movieTitles` or `Movie-Titles`, once. Never a synonym: `films` are no `titles`;
-- an envelope: something is asked for, and there is an object with one key that says nothing
+- an envelope: something is asked for, and there is an object with one key that states nothing
   (`result`, `items`, `data`), around just that;
 - one object where an array of such objects is asked for, and an array of one where that one is
   asked for. A single text is never made an array: "no titles found" is not a list of one title.
@@ -108,7 +108,7 @@ class ContractViolationError(ToolFailedError):
 
 
 def violation_error(violations: Sequence[Violation]) -> ExecutionError:
-    """The violations (one or more) as the error of a failed call, in the words of the wire.
+    """Return the violations (one or more) as the error of a failed call, in the words of the wire.
 
     `details` has the first one's `path`, `mismatch`, `expected` and `actual`, and all of them
     under `violations`.
@@ -123,7 +123,9 @@ def violation_error(violations: Sequence[Violation]) -> ExecutionError:
 
 
 def check(value: object, deliverable: Deliverable) -> list[Violation]:
-    """What `value` does not meet, outer places first, in the order of the deliverable; at most 20.
+    """Return what `value` does not meet, outer places first, in the order of the deliverable.
+
+    At most 20.
 
     The value is taken as it is: see `aftercall.contracts.canonical` for what differs in key style
     or container only. A JSON Schema that cannot be applied to it is a `ConfigurationError`.
@@ -166,7 +168,7 @@ def _holds_nothing(value: object) -> bool:
 def _of_member(value: object, name: str, wanted: Deliverable, path: str) -> Iterator[Violation]:
     here, part = _below(path, name), wanted.fields.get(name)
     if name not in wanted.needed and value is None:
-        return  # an optional key that is null says the same as one that is missing
+        return  # an optional key that is null states the same as one that is missing
     if name in wanted.full and is_empty(value):
         yield Violation(here, "non_empty", True, described(value))  # noqa: FBT003  # what it says
     elif part is not None:
@@ -203,7 +205,7 @@ def _below(path: str, part: str | int) -> str:
 def deliverable(
     wanted: Deliverable | Mapping[str, object] | None = None, **constraints: object
 ) -> Callable[[Callable[CallP, ResultT]], Callable[CallP, ResultT]]:
-    """A decorator: what the function returns must be `wanted`.
+    """Return a decorator: what the function returns must be `wanted`.
 
     For plain and `async` functions. They give back the canonical shape of what they returned (see
     the module). What breaks the deliverable is raised as `ContractViolationError`; a function that
@@ -222,7 +224,7 @@ def deliverable(
 def checked(
     call: Callable[CallP, ResultT], wanted: Deliverable | Mapping[str, object]
 ) -> Callable[CallP, ResultT]:
-    """A callable like `call` whose result is held against `wanted`; see `deliverable`.
+    """Return a callable like `call` whose result is held against `wanted`; see `deliverable`.
 
     It can stand wherever a tool is called: `call_with_reflection(checked(tool, wanted), ...)`.
     """
@@ -248,7 +250,7 @@ def checked(
 
 
 def held_against(value: Any, wanted: Deliverable) -> tuple[Any, list[Violation]]:
-    """The canonical shape and what it breaks, for a call that is under way. Never raises.
+    """Return the canonical shape and what it breaks, for a call that is under way. Never raises.
 
     What cannot be checked is no violation: that a JSON Schema cannot be applied, or that an object
     cannot be looked at, says nothing about the tool. The result stands as it is, and it is logged.
@@ -299,7 +301,7 @@ class DeliverableReader(ResultReader[ResultT]):
     delivered: Callable[[ResultT], object] = lambda result: Outcome.coerce(result).value
 
     def read(self, result: ResultT) -> Outcome[Any] | None:
-        """What the inner reader says, or the violation of a success."""
+        """Return what the inner reader states, or the violation of a success."""
         if (outcome := self.inner.read(result)) is None or not outcome.is_ok:
             return outcome
         _, violations = held_against(self.delivered(result), self.deliverable)
@@ -345,7 +347,7 @@ def _in_container(value: Any, wanted: Deliverable) -> Any:
 
 
 def _enveloped(value: dict[Any, Any], wanted: Deliverable) -> Any:
-    """What the one key holds, when it is an envelope and not a key that was asked for."""
+    """Return what the one key holds, when it is an envelope and not a key that was asked for."""
     if len(value) != 1:
         return None
     (key,) = value
@@ -354,7 +356,7 @@ def _enveloped(value: dict[Any, Any], wanted: Deliverable) -> Any:
 
 
 def _answers_to(value: Any, wanted: Deliverable | None) -> bool:
-    """Whether it is an object with all keys that are needed, or with any when none is."""
+    """Return whether it is an object with all keys that are needed, or with any when none is."""
     if wanted is None or not isinstance(value, dict):
         return False
     there = {folded(key) for key in value if isinstance(key, str)}

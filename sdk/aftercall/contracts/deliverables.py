@@ -54,7 +54,7 @@ _OF_PLAIN = {
 
 
 def type_of(value: object) -> str:
-    """The JSON type's name, `null` included; a foreign Python type gives its own name."""
+    """Return the JSON type's name, `null` included; a foreign Python type gives its own name."""
     if (kind := _OF_PLAIN.get(type(value))) is not None:
         return kind
     if isinstance(value, int):
@@ -71,7 +71,10 @@ def type_of(value: object) -> str:
 
 
 def is_of_type(value: object, wanted: str) -> bool:
-    """Whether `value` is a `wanted`; 3.0 is an integer, as in JSON Schema, and True no number."""
+    """Return whether `value` is a `wanted`.
+
+    3.0 is an integer, as in JSON Schema, and True no number.
+    """
     kind = type_of(value)
     if wanted == "number":
         return kind in {"number", "integer"}
@@ -91,7 +94,7 @@ def is_empty(value: object) -> bool:
 
 
 def members_of(value: object) -> Mapping[Any, Any] | None:
-    """What an object holds by its keys; None for what is no object."""
+    """Return what an object holds by its keys; None for what is no object."""
     if isinstance(value, dict | Mapping):
         return value
     if isinstance(value, BaseModel):
@@ -102,14 +105,14 @@ def members_of(value: object) -> Mapping[Any, Any] | None:
 
 
 def items_of(value: object) -> Sequence[Any] | None:
-    """What an array holds, in order; None for what is no array."""
+    """Return what an array holds, in order; None for what is no array."""
     if isinstance(value, list | tuple):
         return value
     return list(value) if isinstance(value, set | frozenset) else None
 
 
 def described(value: object) -> str:
-    """A value's type and size in words, without anything of what it says."""
+    """Return a value's type and size in words, without anything of what it states."""
     if isinstance(value, str):
         return f"string of {_count(len(value), 'character')}"
     if (items := items_of(value)) is not None:
@@ -123,17 +126,20 @@ def _count(number: int, unit: str) -> str:
 
 
 def folded(name: str) -> str:
-    """A name without case and separators: of `movieTitles`, `movie_titles` and `Movie-Titles`."""
+    """Return a name without case and separators.
+
+    Of `movieTitles`, `movie_titles` and `Movie-Titles`.
+    """
     return name.translate(str.maketrans("", "", "_- ")).casefold()
 
 
 def is_envelope(key: object) -> bool:
-    """Whether a key says nothing about what it holds."""
+    """Return whether a key states nothing about what it holds."""
     return isinstance(key, str) and folded(key) in ENVELOPES
 
 
 def check_schema(schema: JsonObject) -> JsonObject:
-    """A JSON Schema itself; its mistakes are said before it is used.
+    """Return a JSON Schema itself; its mistakes are stated before it is used.
 
     Draft 2020-12 unless `$schema` names another. Nothing is ever fetched. Regular expressions run
     in time linear in the text, so lookaround and backreferences are refused. `format` is not
@@ -144,14 +150,17 @@ def check_schema(schema: JsonObject) -> JsonObject:
 
 
 def accepts(schema: JsonObject, value: JsonValue) -> bool:
-    """Whether a schema, as it is meant, takes a value; a `ValueError` where that cannot be said."""
+    """Return whether a schema, as it is meant, takes a value.
+
+    A `ValueError` where that cannot be said.
+    """
     return _meant(json.dumps(schema)).is_valid(value)
 
 
 def schema_errors(
     value: object, schema: JsonObject | None, *, most: int
 ) -> Iterator["jsonschema_rs.ValidationError"]:
-    """What a value breaks of a schema that `check_schema` accepts; nothing without one."""
+    """Yield what a value breaks of a schema that `check_schema` accepts; nothing without one."""
     if schema is None:
         return
     validator = _validator(json.dumps(schema))
@@ -191,7 +200,10 @@ def _refused(uri: str) -> Any:
 
 
 def _plain(value: object, depth: int) -> Any:
-    """The same value in dicts and lists, at most `depth` levels deep; RecursionError beyond."""
+    """Return the same value in dicts and lists, at most `depth` levels deep.
+
+    RecursionError beyond.
+    """
     if value is None or isinstance(value, str | int | float):
         return value
     if depth <= 0:
@@ -224,7 +236,7 @@ _OF_JSON_SCHEMA = frozenset({
 
 
 def _keys(value: object) -> tuple[str, ...]:
-    """The keys that a constraint names, each once; a lone one may stand by itself."""
+    """Return the keys that a constraint names, each once; a lone one may stand by itself."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
         raise ValueError("must be an array of keys")
@@ -238,7 +250,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 class Deliverable(BaseModel):
     """What a result must be. What is left out is not asked for.
 
-    A constraint says what it is about: `min_items` asks for an array, `required` for an object,
+    A constraint states what it is about: `min_items` asks for an array, `required` for an object,
     `min_length` for a string, `minimum` for a number, also where `type` is left out.
 
     Args:
@@ -251,7 +263,7 @@ class Deliverable(BaseModel):
             is required, or its deliverable asks for content (`min_items` of 1 or more, `min_length`
             of 1 or more, `non_empty`, `required`).
         items: what each item of an array must be.
-        json_schema: a JSON Schema, draft 2020-12 unless its `$schema` says otherwise (extra
+        json_schema: a JSON Schema, draft 2020-12 unless its `$schema` states otherwise (extra
             `contracts`). See `check_schema` for what is refused in one.
         acceptance: what else is expected, in prose. Never executed or matched.
     """
@@ -336,7 +348,7 @@ class Deliverable(BaseModel):
 
     @cached_property
     def expected_type(self) -> str | None:
-        """The type asked for, by `type` or by what the other constraints are about."""
+        """Type asked for, by `type` or by what the other constraints are about."""
         if self.type is not None or self.full:
             return self.type or "object"
         implied = (_ABOUT[name] for name in _ABOUT if self._is_given(name))
@@ -361,12 +373,12 @@ class Deliverable(BaseModel):
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """All keys that it speaks of."""
+        """Return all keys that it speaks of."""
         return tuple(dict.fromkeys([*self.needed, *self.fields]))
 
     @cached_property
     def named_in_any_style(self) -> Counter[str]:
-        """The same without their style, and how many are the same then."""
+        """Same without their style, and how many are the same then."""
         return Counter(folded(name) for name in self.named)
 
 
@@ -387,6 +399,6 @@ def _is_short_form(content: Mapping[Any, Any]) -> bool:
 
 
 def _type_in(schema: JsonObject | None) -> str | None:
-    """The one type that a JSON Schema asks for at its root; None for none or several."""
+    """Return the one type that a JSON Schema asks for at its root; None for none or several."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     return kind if isinstance(kind, str) and kind in get_args(JsonType) else None

@@ -84,10 +84,10 @@ async def evolve(
 ) -> EvolutionResult:
     """Make the next minor version of a tool, and put it in force.
 
-    The version in force is the one that is changed: the promoted one where its file is beside the
-    script, else the original. Whatever goes wrong is said in the result, and has changed nothing.
+    The version in force is the one that is changed: the promoted one where its file is next to the
+    script, else the original. Whatever goes wrong is stated in the result, and has changed nothing.
 
-    - The promotions file is made when missing; the changelog is beside it. Kept with the promotion
+    - The promotions file is made when missing; the changelog is next to it. Kept with the promotion
       are the reason and the `mutation_hint` (the wanted change), or else the evolver's own summary.
     - The scenario is what the tool was to do when it failed. Failures stand most telling first;
       those that the service knows come after them. Lessons have one sentence or two each.
@@ -191,7 +191,7 @@ class _Work:
                 severity=each.severity,
                 at=each.at,
             )
-            # What the caller saw may be what the service has heard of already.
+            # What the caller saw may be what the service has received of already.
             past.setdefault((failure.scenario, failure.error_message), failure)
         if (schema := self.tool.input_schema) is not None and self.redactor is not None:
             schema = self.redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
@@ -221,7 +221,7 @@ class _Work:
         try:
             return await answer
         except NotFoundError:
-            return None  # a tool or a namespace that the service has not heard of
+            return None  # a tool or a namespace that the service has not received of
         except (AftercallError, ValueError) as error:
             self.notes.append(f"the service was not asked for {what}: {error}"[:500])
             return None
@@ -297,7 +297,7 @@ class _Work:
 
 
 def _promoted_file(promotion: Promotion, script: Path, root: Path) -> Path:
-    """The promoted file, when it is a version of this very script.
+    """Return the promoted file, when it is a version of this very script.
 
     What the file names goes to the evolver: it must not become a way to read other files.
     """

@@ -70,7 +70,7 @@ class ChatEvolver:
         self._options = {} if max_tokens is None else {"max_tokens": max_tokens}
 
     async def evolve(self, task: EvolutionTask) -> EvolvedCode:
-        """The new version's source, as the model wrote it; raises as `Evolver.evolve`."""
+        """Return the new version's source, as the model wrote it; raises as `Evolver.evolve`."""
         question = {
             "model": self._model,
             "messages": messages_for(task),
@@ -130,7 +130,7 @@ class ChatEvolver:
 
 
 def messages_for(task: EvolutionTask) -> list[dict[str, str]]:
-    """The messages of the chat: system and user.
+    """Return the messages of the chat: system and user.
 
     Neither the source nor any other text can end the block it is quoted in: the fence of the source
     is longer than any run of backticks in it, and JSON has no line ends inside its texts.
@@ -175,7 +175,7 @@ def _facts(task: EvolutionTask) -> dict[str, object]:
 
 
 def _short(value: object, name: str) -> object:
-    """A value with each text in it cut, and without members that say nothing."""
+    """Return a value with each text in it cut, and without members that say nothing."""
     if isinstance(value, Mapping):
         return {key: _short(item, key) for key, item in value.items() if item}
     if isinstance(value, datetime):
@@ -217,7 +217,7 @@ def _code_of(content: bytes) -> EvolvedCode:
 
 
 def read_code(answer: str) -> EvolvedCode:
-    """The code that an answer gives."""
+    """Return the code that an answer gives."""
     text = _THOUGHTS.sub("", answer, count=1).replace("\r\n", "\n").strip()
     blocks, prose = list(_BLOCK.finditer(text)), _BLOCK.sub("", text)
     code = blocks[0]["code"].removesuffix("\n") if blocks else ""

@@ -10,7 +10,7 @@ network and every file that the user may read. What there is:
 - a deadline over all commands, after which the whole process group is killed, as it is after each
   (a child that makes a session of its own escapes this).
 
-Those who let strangers' models write tools should run the whole program in a container.
+Those who let other callers' models write tools should run the whole program in a container.
 """
 
 import ast
@@ -45,7 +45,7 @@ class Checks:
 
     Each command is a program with its arguments, in which `{file}` becomes the path of the
     candidate, `{folder}` that of the temporary folder, and `{python}` this interpreter. The `files`
-    and folders that they need are copied beside it. `timeout_s` is for all together.
+    and folders that they need are copied next to it. `timeout_s` is for all together.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -69,7 +69,7 @@ class CheckReport:
 
 
 def checks_beside(script: Path) -> Checks | None:
-    """Checks by the file `test_<stem>.py` beside a script, run by pytest; None when there is none.
+    """Checks by the file `test_<stem>.py` next to a script, run by pytest; None when there is none.
 
     The test imports the script by its own name (`import translator`). Looking for it is for the
     local configuration to decide, for it means that a file of this name is run.
@@ -146,11 +146,11 @@ async def _run(
 
 
 class RejectedCodeError(ValueError):
-    """Code that is not accepted; the message says why, for the one who writes it again."""
+    """Code that is not accepted; the message states why, for the one who writes it again."""
 
 
 def accept(code: str, *, known: Sequence[str]) -> str:
-    r"""The code as it is to be written: lines end in `\n`, the last one too.
+    r"""Return the code as it is to be written: lines end in `\n`, the last one too.
 
     It must differ from the `known` sources. It is parsed and compiled; neither runs it.
     """

@@ -1,8 +1,8 @@
-"""A new version on disk: its file beside the script, its promotion, and its line in the changelog.
+"""A new version on disk: its file next to the script, its promotion, and its line in the changelog.
 
 `translator_v1_2.py` is version 1.2.0 of `translator.py`. A name is made from the script's own file
 name and a version, and from nothing else: neither the id of the tool nor anything that an evolver
-says is a path. Files are made, never overwritten.
+states is a path. Files are made, never overwritten.
 
 All that decides is done while the promotions file is locked. A process that is killed leaves at
 worst a file that nothing points to, which the next version steps over, or a promotion without its
@@ -50,7 +50,7 @@ def commit(
     """Put accepted code in force: its file, its promotion, its line in the changelog.
 
     Returns the new file, the promotion that holds on this machine, and notes on what went
-    otherwise. The new version comes after all `known_versions`, those beside the script, and the
+    otherwise. The new version comes after all `known_versions`, those next to the script, and the
     promoted one. The texts are redacted already; `made_from` is the version that was changed.
     """
     root = promotions_file.parent.resolve(strict=True)
@@ -115,21 +115,24 @@ def _stem_and_suffix(script_name: str) -> tuple[str, str]:
 
 
 def versioned_name(script_name: str, version: VersionNumber) -> str:
-    """The file name of a version: `translator_v1_2.py`; one segment of a path, never hidden."""
+    """Return the file name of a version: `translator_v1_2.py`.
+
+    One segment of a path, never hidden.
+    """
     stem, suffix = _stem_and_suffix(script_name)
     patch = f"_{version.patch}" if version.patch else ""
     return f"{stem}_v{version.major}_{version.minor}{patch}{suffix}"
 
 
 def version_in(name: str, script_name: str) -> VersionNumber | None:
-    """The version that a file name gives; None when it is no version of this script."""
+    """Return the version that a file name gives; None when it is no version of this script."""
     stem, suffix = _stem_and_suffix(script_name)
     found = re.fullmatch(re.escape(stem) + _VERSION + re.escape(suffix), name)
     return found and VersionNumber(*(int(number or 0) for number in found.groups()))
 
 
 def resolve_script(script: Path, root: Path) -> Path:
-    """The script with all links followed, when it is a file below `root`."""
+    """Return the script with all links followed, when it is a file below `root`."""
     try:
         resolved = resolve_path(root, script)
     except FilePathError as error:
@@ -140,7 +143,7 @@ def resolve_script(script: Path, root: Path) -> Path:
 
 
 def read_source(script: Path) -> str:
-    """The source of a script; an error where it is too large or cannot be read."""
+    """Return the source of a script; an error where it is too large or cannot be read."""
     try:
         with script.open("rb") as file:
             content = file.read(MAX_SOURCE_BYTES + 1)
@@ -155,7 +158,7 @@ def read_source(script: Path) -> str:
 
 
 def create_beside(script: Path, version: VersionNumber, code: str) -> Path:
-    """Write a new version beside a script; on disk when this returns, with the script's mode."""
+    """Write a new version next to a script; on disk when this returns, with the script's mode."""
     path = script.parent / versioned_name(script.name, version)
     mode = stat.S_IMODE(script.stat().st_mode) & 0o777
     with path.open("xb") as file:

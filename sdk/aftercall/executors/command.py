@@ -93,11 +93,11 @@ class CommandExecutor:
         self._env = {"PATH": os.defpath, "LANG": "C.UTF-8", **(env or {})}
 
     def fits(self, tool: Tool) -> bool:
-        """Whether the implementation is a command line."""
+        """Return whether the implementation is a command line."""
         return "command" in implementation_of(tool) or evolved_file_of(tool) is not None
 
     def script_of(self, tool: Tool) -> Path | None:
-        """The script that the tool runs as it is registered; None when it runs none here."""
+        """Return the script that the tool runs as it is registered; None when it runs none here."""
         template = implementation_of(tool).get("args_template")
         items = template if isinstance(template, list) else []
         script = next((x for x in items if isinstance(x, str) and x.startswith(_SCRIPT)), None)
@@ -260,7 +260,7 @@ class _Filling:
             raise rejected(f"the input makes a path that is not allowed: {error}") from error
 
     def _filled(self, item: str) -> str:
-        # One pass: what the input says is never looked through for further placeholders.
+        # One pass: what the input states is never looked through for further placeholders.
         return _PLACEHOLDER.sub(lambda found: self._value(found[1]), item)
 
     def _value(self, name: str) -> str:
@@ -279,7 +279,7 @@ def _text_of(value: JsonValue) -> str:
 
 
 def _result(finished: Finished) -> ExecutorResult:
-    """What was written, read; ToolFailedError when it is the JSON of a typed error."""
+    """Return what was written, read; ToolFailedError when it is the JSON of a typed error."""
     text = finished.stdout.decode("utf-8", "replace")
     try:
         value = read_json(text)
@@ -290,9 +290,9 @@ def _result(finished: Finished) -> ExecutorResult:
 
 
 def _failure(finished: Finished, status: int) -> ExecutionError:
-    """The typed error on standard output, if it is one; else the end of what was written.
+    """Return the typed error on standard output, if it is one; else the end of what was written.
 
-    Of that the last line counts, when it says what kind of error it was.
+    Of that the last line counts, when it states what kind of error it was.
     """
     stdout = finished.stdout.decode("utf-8", "replace").strip()
     if typed := typed_error_in_text(stdout):

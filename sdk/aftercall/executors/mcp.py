@@ -25,7 +25,7 @@ _NOT_RUN = (mcp_types.INVALID_PARAMS, mcp_types.METHOD_NOT_FOUND, mcp_types.INVA
 class McpExecutor(AbstractAsyncContextManager["McpExecutor"]):
     """Calls tools of MCP servers; an async context manager that keeps the connections.
 
-    Which servers there are is said here alone: a tool of the registry names one of them by its
+    Which servers there are is stated here alone: a tool of the registry names one of them by its
     `serverName` and can reach no other.
 
     By its name a server is a FastMCP `Client`, or whatever one is made of, such as a URL.

@@ -19,12 +19,12 @@ from aftercall.outcomes import Outcome, ToolFailedError, make_error
 from aftercall.reflection.results import read_exception
 
 DEFAULT_TIMEOUT_S = 60.0
-"""Seconds that a tool may take when nobody says otherwise."""
+"""Seconds that a tool may take when no one states otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorResult:
-    """What a tool returned; `details` tell how, such as what it wrote to standard error.
+    """What a tool returned; `details` show how, such as what it wrote to standard error.
 
     `status` is the tool's own word for its success, such as `success_no_parse`.
     """
@@ -35,7 +35,10 @@ class ExecutorResult:
 
 
 def result_of(returned: object, details: JsonObject | None = None) -> ExecutorResult:
-    """What a tool returned, made plain JSON: an `Outcome`, or anything else (`Outcome.coerce`)."""
+    """Return what a tool returned, made plain JSON.
+
+    An `Outcome`, or anything else (`Outcome.coerce`).
+    """
     outcome = Outcome.coerce(returned)
     return ExecutorResult(make_json_value(outcome.unwrap()), details or {}, outcome.status)
 
@@ -44,11 +47,11 @@ class Executor(Protocol):
     """Runs tools of some kind.
 
     A tool's definition comes from a registry that others may write. So an executor takes what it
-    says as data: it picks among what was allowed on this machine, and never widens that.
+    states as data: it picks among what was allowed on this machine, and never widens that.
     """
 
     def fits(self, tool: Tool) -> bool:
-        """Whether this executor is the one for the tool; it may still refuse to run it."""
+        """Return whether this executor is the one for the tool; it may still refuse to run it."""
 
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
@@ -73,18 +76,18 @@ class Executors:
     """Several executors as one: the first that fits a tool runs it.
 
     The order matters where two fit: put `PythonExecutor` first, so that a callable registered in
-    this process goes before what the registry says.
+    this process goes before what the registry states.
     """
 
     def __init__(self, *executors: Executor) -> None:
         self._executors = executors
 
     def fits(self, tool: Tool) -> bool:
-        """Whether any of them fits."""
+        """Return whether any of them fits."""
         return self._fitting(tool) is not None
 
     def script_of(self, tool: Tool) -> Path | None:
-        """The script of a tool as registered, when the executor that fits runs one."""
+        """Return the script of a tool as registered, when the executor that fits runs one."""
         return script_of(self._fitting(tool), tool)
 
     async def execute(
@@ -103,12 +106,12 @@ class Executors:
 
 
 def implementation_of(tool: Tool) -> JsonObject:
-    """The implementation as an object; an empty one when it is none."""
+    """Return the implementation as an object; an empty one when it is none."""
     return tool.implementation if isinstance(tool.implementation, dict) else {}
 
 
 def evolved_file_of(tool: Tool) -> str | None:
-    """The file that stands in for the original's script; None for an original."""
+    """Return the file that stands in for the original's script; None for an original."""
     name = implementation_of(tool).get("evolved_file")
     return name if isinstance(name, str) else None
 
@@ -119,7 +122,7 @@ def titled(tool: Tool) -> str:
 
 
 class ToolRefusedError(ToolFailedError):
-    """This machine did not run the tool, which says nothing about the tool; see the message."""
+    """This machine did not run the tool, which states nothing about the tool; see the message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(make_error("ToolRefused", message), ran=False)
@@ -130,17 +133,20 @@ class EvolvedFileMissingError(ToolRefusedError):
 
 
 def last_chars(text: str, most: int) -> str:
-    """The last `most` characters; the first of them is an ellipsis when something was cut off."""
+    """Return the last `most` characters.
+
+    The first of them is an ellipsis when something was cut off.
+    """
     return text if len(text) <= most else "…" + text[-(most - 1) :]
 
 
 def rejected(message: str) -> ToolFailedError:
-    """The input does not fit the tool; it was not run."""
+    """Return the input does not fit the tool; it was not run."""
     return ToolFailedError(make_error("InvalidInput", message), ran=False)
 
 
 def failure_of(error: BaseException) -> ToolFailedError:
-    """What a tool raised, as the failure of its call."""
+    """Return what a tool raised, as the failure of its call."""
     if isinstance(error, ToolFailedError):
         return error
     if isinstance(error, Exception):
@@ -152,7 +158,7 @@ def failure_of(error: BaseException) -> ToolFailedError:
 async def failing_as_tool(timeout_s: float, left: str) -> AsyncIterator[None]:
     """Around a run: what it raises is its failure, and so is that its time is up.
 
-    `left` says what goes on then.
+    `left` states what goes on then.
     """
     limit = asyncio.timeout(timeout_s)
     try:
@@ -167,5 +173,5 @@ async def failing_as_tool(timeout_s: float, left: str) -> AsyncIterator[None]:
 
 
 def timed_out(timeout_s: float, what: str) -> ToolFailedError:
-    """No result in time; whatever it did until then is done."""
+    """Return no result in time; whatever it did until then is done."""
     return ToolFailedError(make_error("Timeout", f"no result within {timeout_s:g} s; {what}"))

@@ -41,7 +41,7 @@ class PythonExecutor:
         self._functions.setdefault(tool, {})[version] = function
 
     def fits(self, tool: Tool) -> bool:
-        """Whether a callable for this very version is registered."""
+        """Return whether a callable for this very version is registered."""
         return self._found(tool) is not None
 
     async def execute(
@@ -70,7 +70,9 @@ class PythonExecutor:
 
 
 def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[Any]:
-    """The call of a function with an input; ToolFailedError where that does not fit the signature.
+    """Return the call of a function with an input.
+
+    ToolFailedError where that does not fit the signature.
 
     An object becomes keyword arguments, any other value the only argument, None none.
     """
@@ -78,7 +80,7 @@ def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[A
         call = partial(function, **input_data)
     else:
         call = partial(function, *([] if input_data is None else [input_data]))
-    with suppress(ValueError):  # some builtins tell no signature
+    with suppress(ValueError):  # some builtins show no signature
         signature = inspect.signature(function)
         try:
             signature.bind(*call.args, **call.keywords)
@@ -88,7 +90,7 @@ def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[A
 
 
 async def call_function(call: partial[Any], timeout_s: float) -> Any:
-    """What a coroutine function returns on this loop, any other in a daemon thread."""
+    """Return what a coroutine function returns on this loop, any other in a daemon thread."""
     async with protocol.failing_as_tool(
         timeout_s, "what it has done is done, and a thread runs on"
     ):

@@ -1,4 +1,4 @@
-"""What clients ask a server for beside its lists and calls: completions, updates, log levels."""
+"""What clients ask a server for next to its lists and calls: completions, updates, log levels."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -166,11 +166,11 @@ class BesideTools:
 
         async def want_all() -> None:
             for uri in map(str, params.notifications.resource_subscriptions or ()):
-                with suppress(Exception):  # of an unknown resource there is nothing to tell
+                with suppress(Exception):  # of an unknown resource there is nothing to show
                     await self._want(uri)
                     wanted.append(uri)
 
-        # Beside the stream, which is open by then: a server may say at once what has changed.
+        # Next to the stream, which is open by then: a server may say at once what has changed.
         wanting = asyncio.create_task(want_all())
         try:
             return await self._listening(context, params)

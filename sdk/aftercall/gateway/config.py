@@ -12,11 +12,11 @@ programs pass over in turn: what the results of a server's tools must be (`after
     {"mcpServers": {"films": {"command": "films", "aftercall": {
         "deliverables": {"find_movies": {"fields": {"titles": {"min_items": 1}}}}}}}}
 
-`headersHelper`, beside a url, is a command that prints further headers as a JSON object; it is run
+`headersHelper`, next to a url, is a command that prints further headers as a JSON object; it is run
 at the start, and once more when they are refused (401).
 
 So does how its calls are handled, for the server or for one of its tools, as `docs/integrations.md`
-says it:
+states it:
 
     "aftercall": {"mode": "repair", "note": "always", "errorPattern": "^Database error",
                   "tools": {"drop_table": {"mode": "advise"}}}
@@ -134,7 +134,7 @@ class GatewayConfig:
         headers: Sequence[str] = (),
         mode: Mode | None = None,
     ) -> "GatewayConfig":
-        """One server, as `aftercall install` writes it: its command, or its address.
+        """Return one server, as `aftercall install` writes it: its command, or its address.
 
         `headers` are names; their values are variables of the environment of the same names.
         """

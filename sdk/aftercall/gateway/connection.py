@@ -41,7 +41,7 @@ _HELPER_S = 10.0
 
 
 class Login(httpx2.Auth):
-    """The headers that a `headersHelper` prints, asked for anew once where they are refused (401).
+    """The headers that a `headersHelper` prints, asked for again once where they are refused (401).
 
     A refused request was not looked at, so it is sent again.
     """
@@ -68,7 +68,7 @@ class Login(httpx2.Auth):
         self.is_refused = response.status_code == httpx2.codes.UNAUTHORIZED
 
     def hint(self) -> str:
-        """What to do about a login that is refused."""
+        """Return what to do about a login that is refused."""
         if self._helper:
             return f"log in again: what `{self._helper}` prints is refused too"
         return (
@@ -168,7 +168,7 @@ class Breaker:
     """Stops calls that would be lost on the way, by tool and by server.
 
     What counts is the transport alone: a connection that ends, a time-out. A tool that answers,
-    whatever it says, closes it. After a pause (5 s, doubling to two minutes) one call is sent to
+    whatever it states, closes it. After a pause (5 s, doubling to two minutes) one call is sent to
     see (half-open); its end decides for the next ones. `clock` gives seconds.
     """
 
@@ -180,7 +180,7 @@ class Breaker:
 
     @contextmanager
     def guarding(self, tool: str, is_lost: Callable[[BaseException], bool]) -> Iterator[None]:
-        """Around a call; `is_lost` says of what it raises whether it was lost on the way."""
+        """Around a call; `is_lost` states of what it raises whether it was lost on the way."""
         own = self._tools.get(tool) or _Circuit(LOST_IN_A_ROW)
         circuits = (self._server, keep(self._tools, tool, own, _MAX_TOOLS))
         now = self._clock()
@@ -244,7 +244,10 @@ class FirstAnswers:
 
     @property
     def are_over(self) -> bool:
-        """Whether a client has waited long enough: for something, and no more seems to come."""
+        """Return whether a client has waited long enough.
+
+        For something, and no more seems to come.
+        """
         if self.left_s() != 0 or self._came_at is None:
             return False
         return self._clock() - self._came_at >= _STILL_COMING_S

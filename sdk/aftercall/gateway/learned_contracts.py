@@ -60,7 +60,7 @@ class ShownSentence(BaseModel):
 
 
 class ShownContract(BaseModel):
-    """What is shown of one tool; `contract` is the hash of what the tool says itself."""
+    """What is shown of one tool; `contract` is the hash of what the tool states itself."""
 
     model_config = ConfigDict(extra="ignore")
     pinned: bool = False
@@ -104,7 +104,7 @@ class LearnedDescriptions(Middleware):
     """Adds to each tool's description what calls keep getting wrong. Run `run` in a task.
 
     `is_shown` says of server and tool whether its `aftercall` entry asks for it (True), forbids it
-    (False), or says nothing (None): then tools that only read have it.
+    (False), or states nothing (None): then tools that only read have it.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class LearnedDescriptions(Middleware):
 
 
 def contract_hash(description: str | None, parameters: JsonObject | None) -> str:
-    """Return a hash of what a tool says of itself."""
+    """Return a hash of what a tool states of itself."""
     said = json.dumps([description, parameters], sort_keys=True)
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -224,7 +224,7 @@ def renewed(
 def within_budget(file: ContractFile, listed: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the sentences to show, by tool: the most frequent mistakes first, as far as they fit.
 
-    What stands in the file of a tool that says something else of itself by now is left out.
+    What stands in the file of a tool that states something else of itself by now is left out.
     """
     ranked = [
         (-sentence.failures, key, sentence.text)

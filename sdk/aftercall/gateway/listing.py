@@ -2,7 +2,7 @@
 
 A client waits for the list of tools before it does anything else, and a server that is fetched by
 `npx` may take a minute. So each server's list is kept in the data folder, under a hash of its
-entry in the configuration, and is what clients see until the server has said what it offers now.
+entry in the configuration, and is what clients see until the server has stated what it offers now.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ INSTRUCTIONS_WAIT_S = 5.0
 InUse: TypeAlias = Callable[[], Awaitable[str]]
 OpeningT = TypeVar("OpeningT", mcp_types.InitializeResult, mcp_types.DiscoverResult)
 _MOST_SESSIONS = 256
-"""That are told of changes, the newest first; those of stdio are one."""
+"""That are shown of changes, the newest first; those of stdio are one."""
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerList:
-    """What a server listed, and what it says about its use."""
+    """What a server listed, and what it states about its use."""
 
     tools: Sequence[mcp_types.Tool]
     instructions: str | None = None
@@ -56,7 +56,7 @@ class LastLists:
         self._folder = folder
 
     def read(self, server: UpstreamServer) -> ServerList | None:
-        """The list of this server, as it is configured now; None where none is kept."""
+        """Return the list of this server, as it is configured now; None where none is kept."""
         if self._folder is None:
             return None
         try:
@@ -83,7 +83,7 @@ class LastLists:
 
 
 def _file(folder: Path, server: UpstreamServer) -> Path:
-    """The name tells nothing of the entry, which may hold secrets."""
+    """Return the name shows nothing of the entry, which may hold secrets."""
     fields = ("name", "command", "args", "env", "cwd", "url", "headers")
     entry = json.dumps([getattr(server, field) for field in fields], sort_keys=True)
     return folder / f"{hmac.digest(user_key(), entry.encode(), 'sha256').hex()}.json"
@@ -92,8 +92,8 @@ def _file(folder: Path, server: UpstreamServer) -> Path:
 class Announcer(Middleware):
     """Tells clients how the servers say that they are used, and that the list of tools has changed.
 
-    With several servers each one's words stand under its name. Servers that said something (or
-    nothing) in the last run, `before`, are not waited for. `in_use` says which service is used.
+    With several servers each one's words stand under its name. Servers that stated something (or
+    nothing) in the last run, `before`, are not waited for. `in_use` states which service is used.
 
     Run `run` in a task. Up to 2025-11-25 every session hears of a change, from 2026-07-28 on who
     asks (subscriptions/listen).
@@ -118,11 +118,11 @@ class Announcer(Middleware):
         """Set once a client was given a list."""
 
     def serve(self, gateway: FastMCP) -> None:
-        """Let clients of the gateway ask to be told."""
+        """Let clients of the gateway ask to be shown."""
         gateway.add_middleware(self)
 
     def announce(self) -> None:
-        """Tell of a change soon; several at a time are told of once."""
+        """Tell of a change soon; several at a time are shown of once."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -141,7 +141,7 @@ class Announcer(Middleware):
         context: MiddlewareContext[mcp_types.InitializeRequest],
         call_next: CallNext[mcp_types.InitializeRequest, mcp_types.InitializeResult | None],
     ) -> mcp_types.InitializeResult | None:
-        """A session begins, by the handshake up to 2025-11-25, and wants to be told."""
+        """Return a session begins, by the handshake up to 2025-11-25, and wants to be shown."""
         result = await call_next(context)
         if context.fastmcp_context is not None:
             self._sessions.append(context.fastmcp_context.session)
@@ -152,7 +152,7 @@ class Announcer(Middleware):
         context: MiddlewareContext[mcp_types.ListToolsRequest],
         call_next: CallNext[mcp_types.ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
-        """A list is given."""
+        """Note that a list is given."""
         tools = await call_next(context)
         self.listed.set()
         return tools
@@ -162,7 +162,7 @@ class Announcer(Middleware):
         context: MiddlewareContext[mcp_types.DiscoverRequest],
         call_next: CallNext[mcp_types.DiscoverRequest, mcp_types.DiscoverResult | dict[str, Any]],
     ) -> mcp_types.DiscoverResult | dict[str, Any]:
-        """The question that takes the handshake's place from 2026-07-28 on."""
+        """Return the question that takes the handshake's place from 2026-07-28 on."""
         result = await call_next(context)
         return result if isinstance(result, dict) else await self._with_instructions(result)
 

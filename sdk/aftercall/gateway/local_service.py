@@ -3,7 +3,7 @@
 Files that are locked in the data folder decide, since a lock ends with its process however that
 ends: every gateway holds `gateways.lock`, together with the others; a gateway that starts the
 service holds `starting.lock` alone, so the others wait and find it. A service that was started so
-(`aftercall serve --linger`) takes `gateways.lock` when nobody held it for a while, and ends.
+(`aftercall serve --linger`) takes `gateways.lock` when no one held it for a while, and ends.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class LocalService:
-    """Looks for the service at `url`, starts one where it may, and says what is in use.
+    """Looks for the service at `url`, starts one where it may, and states what is in use.
 
-    Only a service on this machine is started: at another address there is somebody else's.
+    Only a service on this machine is started: at another address there is someone else's.
     `say` gets a sentence each time that something else is in use than before.
     """
 

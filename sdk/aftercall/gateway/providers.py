@@ -41,7 +41,7 @@ class UpstreamTool(ProxyTool):
         return tool
 
     async def run(self, arguments: dict[str, Any], context: Context | None = None) -> ToolResult:
-        """Call the tool at its server; a `ToolError` is in its words, or says that it is away."""
+        """Call the tool at its server; a `ToolError` is in its words, or states that it is away."""
         context = context or get_context()
         request = context.request_context
         meta = dict(request.meta or {}) if request is not None else {}

@@ -1,4 +1,4 @@
-"""What passes between a client and a server beside calls and their answers.
+"""What passes between a client and a server next to calls and their answers.
 
 A session with a server is shared by all clients, and a server does not say which call a question
 or a log message of its own belongs to. So it goes to the client whose calls run, where that is one.
@@ -88,7 +88,7 @@ class SharedSession(PROXY_TRANSPORT_OPTIONS.session_class):  # type: ignore[name
     """A session with a server that several clients share.
 
     From 2026-07-28 on each request says what its client can do. A server must not ask a client for
-    what it cannot do, so a request says what the client can do that it is made for.
+    what it cannot do, so a request states what the client can do that it is made for.
     """
 
     def adopt(self, result: Any) -> None:

@@ -306,7 +306,7 @@ def build_gateway(
     searches: bool = False,
     contracts: Path | None = None,
 ) -> FastMCP[Any]:
-    """A server that offers the tools, resources and prompts of all configured servers.
+    """Return a server that offers the tools, resources and prompts of all configured servers.
 
     With one server the tools keep their names; with several they become `<server>_<tool>`. The
     servers are started with the gateway's lifespan, once, and ended with it. A server that does
@@ -314,8 +314,8 @@ def build_gateway(
 
     The client asks `/suggest` and registers tools; it and the recorder stay the caller's to close.
     `errlog` is where stdio servers' standard error goes; this process's own when None. `lists` are
-    those of the last run; `in_use` says which service is used, for the instructions; questions
-    wait for its `start`. With `searches` clients see the tools of `ToolSearch` in the place of all
+    those of the last run; `in_use` states which service is used, for the instructions; questions
+    wait for its `start`. With `searches` clients see the tools of `ToolSearch` instead of all
     others; with a file of `contracts`, descriptions with what calls keep getting wrong.
     """
     upstreams = _Upstreams(config, client, errlog, lists or LastLists(None), in_use)
@@ -385,7 +385,7 @@ class _Upstreams:
         """What else runs as long as the gateway."""
         self._lists = lists
         self._known = {server.name: lists.read(server) for server in config.servers}
-        # What servers said about their use in the last run; of those whose list is known.
+        # What servers stated about their use in the last run; of those whose list is known.
         before = {name: known.instructions for name, known in self._known.items() if known}
         first = FirstAnswers(len(config.servers))
         self.announcer = Announcer(self.servers, before, in_use, first)

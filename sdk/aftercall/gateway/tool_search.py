@@ -1,7 +1,7 @@
-"""`--tools search`: three tools in the place of hundreds.
+"""`--tools search`: three tools instead of hundreds.
 
 `find_tools` names the tools that fit a task, with their schemas and what is known of them;
-`call_tool` calls one; `known_tools` says what is known of tools. Tools whose name stands in the
+`call_tool` calls one; `known_tools` states what is known of tools. Tools whose name stands in the
 question come first, then the service ranks (`POST /tools/find`); while it does not answer, words
 that names and descriptions share decide.
 """
@@ -31,7 +31,7 @@ NAMES = frozenset({"find_tools", "call_tool", "known_tools"})
 _ASKED = 50
 """Candidates asked for: the service may know other servers' tools too."""
 _KNOWN_TOKENS = 800
-"""Of what is said of found tools beside their schemas."""
+"""Of what is stated of found tools next to their schemas."""
 _MAX_DESCRIPTION = 1_000
 _SERVICE_S = 2.0
 _WORD = re.compile(r"[a-z]+|\d+")
@@ -61,14 +61,14 @@ class ToolSearch(CatalogTransform):
         }
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        """The three."""
+        """Return the three."""
         del tools
         return list(self._own.values())
 
     async def get_tool(
         self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
     ) -> Tool | None:
-        """One of the three, or a tool of a server."""
+        """Return one of the three, or a tool of a server."""
         return self._own.get(name) or await call_next(name, version=version)
 
     async def find_tools(
@@ -109,7 +109,10 @@ class ToolSearch(CatalogTransform):
         ctx: Context,
         tools: Annotated[list[str] | None, Field(description="Names; all without any")] = None,
     ) -> str:
-        """What is known of tools from earlier calls: pitfalls, limits, what to do if one fails."""
+        """Return what is known of tools from earlier calls.
+
+        Pitfalls, limits, what to do if one fails.
+        """
         catalog = await self.get_tool_catalog(ctx)
         wanted = [tool for tool in catalog if tools is None or tool.name in tools]
         return await self._known(wanted, None) or "Nothing is known of these tools."
@@ -155,7 +158,7 @@ def _shown(tool: Tool) -> dict[str, Any]:
 
 
 def named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list[str]:
-    """Names that stand in a text, in whatever writing, the longest first.
+    """Return names that stand in a text, in whatever writing, the longest first.
 
     `own` gives a tool's own name behind an exposed one; one of a single word must be all the text.
     """
@@ -171,7 +174,7 @@ def named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list
 
 
 def by_words(task: str, catalog: dict[str, Tool]) -> list[str]:
-    """Names of tools that share words with a text, those that share the most first."""
+    """Return names of tools that share words with a text, those that share the most first."""
     asked = set(words(task))
     shared = {
         name: (len(asked.intersection(words(name))), len(asked.intersection(words(about))))
@@ -183,5 +186,5 @@ def by_words(task: str, catalog: dict[str, Tool]) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text or a name, in lower case."""
+    """Return the words of a text or a name, in lower case."""
     return _WORD.findall(_HUMPS.sub(" ", text).lower())

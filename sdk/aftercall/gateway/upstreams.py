@@ -1,6 +1,6 @@
 """The MCP servers behind the gateway: each started once, its session kept.
 
-FastMCP's proxy opens and closes a connection for every call, which starts a stdio server anew each
+FastMCP's proxy opens and closes a connection for every call, which starts a stdio server again each
 time. Here one client per server stays connected for all callers, and one that has ended is renewed
 at the next call. What follows from sharing it:
 
@@ -115,18 +115,21 @@ class Upstream:
 
     @property
     def instructions(self) -> str | None:
-        """What the server says about its use; None when it says nothing or is not connected."""
+        """Return what the server states about its use.
+
+        None when it states nothing or is not connected.
+        """
         return self._client.instructions if self._client is not None else None
 
     @property
     def tools_listed(self) -> int:
-        """How many tools the server listed, also those that are not offered."""
+        """Return how many tools the server listed, also those that are not offered."""
         session = self._client.session if self._client is not None else None
         return session.paged.listed if isinstance(session, SharedSession) else 0
 
     @property
     def connected(self) -> Client[ClientTransport] | None:
-        """The client, where it is connected at the moment."""
+        """Client, where it is connected at the moment."""
         client = self._client
         return client if client is not None and client.is_connected() else None
 
@@ -199,7 +202,7 @@ class Upstream:
             ) from error
 
     async def list_tools(self) -> list[mcp_types.Tool]:
-        """The tools of the server, or an `UpstreamUnavailableError`."""
+        """Return the tools of the server, or an `UpstreamUnavailableError`."""
         try:
             return await self._listed_tools()
         except UpstreamUnavailableError:
@@ -254,7 +257,7 @@ class Upstream:
     async def _request(self, send: Callable[[Client[ClientTransport]], Awaitable[T]]) -> T:
         """Send over the kept connection; once more when the server has forgotten its session.
 
-        A server that was started anew refuses the old session before it looks at the request, so
+        A server that was started again refuses the old session before it looks at the request, so
         sending it again over a new one repeats nothing.
         """
         client = await self.client()
@@ -275,7 +278,7 @@ class Upstream:
             if self._connecting is task:
                 self._connecting = None
             if not task.cancelled():
-                task.exception()  # marks it as seen: at start nobody may be waiting
+                task.exception()  # marks it as seen: at start no one may be waiting
 
         context = self._context.copy() if self._context is not None else None
         task = asyncio.get_running_loop().create_task(
@@ -388,7 +391,7 @@ def _answered(error: ValidationError) -> mcp_types.CallToolResult | None:
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Whether a call was lost on the way: what a server answers, whatever it is, was not."""
+    """Return whether a call was lost on the way: what a server answers, whatever it is, was not."""
     if isinstance(error, MCPError):
         return error.code in (mcp_types.CONNECTION_CLOSED, mcp_types.REQUEST_TIMEOUT)
     # Connecting has a pause of its own.
@@ -396,7 +399,7 @@ def _is_lost(error: BaseException) -> bool:
 
 
 async def _close(client: Client[ClientTransport]) -> None:
-    """Closing raises again why a connection had ended; the call that it ended has heard it."""
+    """Closing raises again why a connection had ended; the call that it ended has received it."""
     try:
         closing = client.close()  # type: ignore[no-untyped-call]  # FastMCP leaves it untyped
         await asyncio.wait_for(closing, _CLOSE_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Harmony: the text format of gpt-oss, parsed as it streams, its tool calls run and told."""
+"""Harmony: the text format of gpt-oss, parsed as it streams, its tool calls run and shown."""
 
 from aftercall._generated.harmony_tool_calls import HarmonyToolCalls
 from aftercall.harmony.async_tool_calls import AsyncHarmonyToolCalls

@@ -22,7 +22,7 @@ class HarmonyText:
     """A piece of a message's text, as it came. The pieces of one message share its number."""
 
     channel: str | None
-    """`analysis`, `commentary`, `final` or what else was said; None where none was said, as for
+    """`analysis`, `commentary`, `final` or what else was stated; None where none was stated, as for
     system and user messages, and for text outside of any message (a refusal may come so)."""
     text: str
     role: str = "assistant"
@@ -50,7 +50,7 @@ class HarmonyCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarmonyResult:
-    """What a tool answered: told in the stream, or run here and inserted into it."""
+    """What a tool answered: shown in the stream, or run here and inserted into it."""
 
     tool: str | None
     text: str
@@ -87,26 +87,26 @@ class CallExecutor(Protocol):
         """Run a call that has arguments, for `HarmonyToolCalls`."""
 
     async def run_async(self, call: HarmonyCall) -> Ran:
-        """The same, for `AsyncHarmonyToolCalls`."""
+        """Return the same, for `AsyncHarmonyToolCalls`."""
 
 
 class NoOpExecutor:
     """Runs nothing and says `{"ok":true}`: calls can be watched before they are run (seed 001)."""
 
     def run(self, call: HarmonyCall) -> Ran:
-        """The canned result."""
+        """Return the canned result."""
         del call
         return Ran({"ok": True})
 
     async def run_async(self, call: HarmonyCall) -> Ran:
-        """The canned result."""
+        """Return the canned result."""
         return self.run(call)
 
 
 def result_item(call: HarmonyCall, ran: Ran) -> HarmonyResult:
-    """The result as it is inserted into the stream: a text as it is, anything else as JSON.
+    """Return the result as it is inserted into the stream: a text as it is, anything else as JSON.
 
-    An error is told to the model, which may then call otherwise.
+    An error is shown to the model, which may then call otherwise.
     """
     told: JsonValue = {"error": {"type": ran.error_type, "message": ran.message}}
     value = make_json_value(ran.result) if ran.error_type is None else told
@@ -118,7 +118,7 @@ def result_item(call: HarmonyCall, ran: Ran) -> HarmonyResult:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is one JSON value."""
+    """Return whether a text is one JSON value."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -172,7 +172,7 @@ class Dispatcher:
             return failed(error)
 
     async def run_async(self, call: HarmonyCall) -> Ran:
-        """Run it beside the loop."""
+        """Run it next to the loop."""
         try:
             return _ended(await call_function(self._bound(call), self._timeout_s))
         except ToolFailedError as error:
@@ -193,7 +193,7 @@ class Dispatcher:
 
 
 def failed(error: BaseException) -> Ran:
-    """A failure for the model to read, its message masked and bounded."""
+    """Return a failure for the model to read, its message masked and bounded."""
     read = failure_of(error).error
     return Ran(
         error_type=read.type,

@@ -2,7 +2,7 @@
 
 It reads text, not tokens: OpenAI's own parser takes token ids and fetches its vocabulary from the
 network. In text a marker that a tool or a user wrote looks like one that the model meant, so what
-can be told apart is told apart here: only the assistant calls, a marker inside a JSON string is
+can be shown apart is shown apart here: only the assistant calls, a marker inside a JSON string is
 data when the JSON comes to its end, and after one that does not nothing is a call.
 """
 
@@ -33,7 +33,7 @@ TEXT_TOOLS: Mapping[str, str] = {"python": "code"}
 MAX_HEADER_CHARS = 512
 """Markers included. A real header has some 80; what is longer is text whose marker is missing."""
 MAX_SECTIONS = 3
-"""Markers within a header; real ones have two. A header without an end is read anew so often."""
+"""Markers within a header; real ones have two. A header without an end is read again so often."""
 PSEUDO_CHANNEL = "tool"
 """The channel whose payload names the tool and its arguments (seed 001)."""
 _SLICE = 4096
@@ -87,12 +87,12 @@ class MessageHeader:
 
 
 def tool_name(recipient: str) -> str | None:
-    """The name of the tool behind a recipient; None when nothing is left of it."""
+    """Return the name of the tool behind a recipient; None when nothing is left of it."""
     return bounded_text(recipient.strip().removeprefix("functions."), MAX_NAME_CHARS) or None
 
 
 def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]:
-    """The header, and the rest of `raw` from the first word on that does not belong to one.
+    """Return the header, and the rest of `raw` from the first word on that does not belong to one.
 
     It is `complete` when `<|message|>` came. Only then is an unknown first word a role or a
     channel, and the rest of no interest.
@@ -135,11 +135,11 @@ class HarmonyParser:
     - A message also ends where the next one begins, or at a `<|channel|>` in an assistant's text.
     - A header that never comes to `<|message|>` is read as far as it is one; the rest is content.
     - Text outside of messages is text of no channel; white space there is dropped.
-    - Payloads are JSON, or loose JSON that says one object without a guess; also those with the
+    - Payloads are JSON, or loose JSON that states one object without a guess; also those with the
       type `code`, save for the recipients in `TEXT_TOOLS`.
     - A payload that the stream ends in is a call when it can be read: `<|call|>` is a stop token,
       which engines leave out.
-    - A payload over the limit is told once, and skipped up to the next marker.
+    - A payload over the limit is shown once, and skipped up to the next marker.
     - A marker in an open JSON string is data if the JSON comes to its end. If it does not, up to
       the limit or the end of the stream, the payload is cut there, and what follows is read again:
       as text, also where it has the form of a call, for it may be text of that string.
@@ -152,7 +152,7 @@ class HarmonyParser:
         self._begin()
 
     def feed(self, chunk: str) -> list[HarmonyItem]:
-        """What `chunk` completes, and the text in it."""
+        """Return what `chunk` completes, and the text in it."""
         if "<" not in chunk and not self._held and self._state is HarmonyParser._in_text:
             # The way that nearly all chunks go.
             return [self._text(chunk)] if chunk else []
@@ -162,7 +162,10 @@ class HarmonyParser:
         return self._made()
 
     def close(self) -> list[HarmonyItem]:
-        """What the end of the stream completes. The parser is then ready for another stream."""
+        """Return what the end of the stream completes.
+
+        The parser is then ready for another stream.
+        """
         self._read(at_end=True)
         made = self._made()
         self._begin()
@@ -185,7 +188,7 @@ class HarmonyParser:
             pass
 
     def _step(self) -> bool:
-        """One step of the state; False when it needs more text."""
+        """Return one step of the state; False when it needs more text."""
         end = len(self._held)
         if not self._at_end:
             # The end of what came may begin a marker, which is still to come.
@@ -262,7 +265,7 @@ class HarmonyParser:
             self._state = HarmonyParser._in_text
             return
         self._state = HarmonyParser._in_payload
-        # Of a result, its first character will tell.
+        # Of a result, its first character will show.
         self._is_json = header.recipient not in TEXT_TOOLS if header.kind == "call" else None
         self._in_string = False
         self._looked_at = 0
@@ -271,7 +274,7 @@ class HarmonyParser:
     def _in_text(self, end: int) -> bool:
         ended = False
         for marker in _MARKER.finditer(self._held, 0, end):
-            # In anybody else's text a channel would let a user speak as the assistant.
+            # In anyone else's text a channel would let a user speak as the assistant.
             ends = marker[1] != "channel" or self._header.role == "assistant"
             if ended := marker[1] in _ENDING and ends:
                 end = marker.start()
@@ -358,7 +361,7 @@ class HarmonyParser:
 
 
 def _fitting(text: str, size: int) -> int:
-    """How many characters at its beginning have at most `size` bytes of UTF-8."""
+    """Return how many characters at its beginning have at most `size` bytes of UTF-8."""
     encoded = text[: size + 1].encode("utf-8", "surrogatepass")
     if len(encoded) <= size:
         return len(text)
@@ -373,7 +376,7 @@ class _PayloadError(ValueError): ...
 def read_message(
     header: MessageHeader, payload: str, problem: str | None, error_type: str
 ) -> HarmonyCall | HarmonyResult:
-    """A call with its arguments, one that cannot be made, or what a tool answered.
+    """Return a call with its arguments, one that cannot be made, or what a tool answered.
 
     `problem` is why a call cannot be made, where that shows before its payload is read.
     """
@@ -422,7 +425,7 @@ def _tool_and_arguments(header: MessageHeader, payload: str) -> tuple[str, JsonO
 
 
 def _arguments(value: object) -> JsonObject:
-    """An object; also one that was encoded twice, as the Chat API has it in `arguments`."""
+    """Return an object; also one that was encoded twice, as the Chat API has it in `arguments`."""
     if isinstance(value, str):
         value = _loads(value)
     if not isinstance(value, dict):
@@ -431,7 +434,7 @@ def _arguments(value: object) -> JsonObject:
 
 
 def _loads(text: str) -> JsonValue:
-    """A JSON value, or the object that loose JSON says; what is cut off says none."""
+    """Return a JSON value, or the object that loose JSON states; what is cut off states none."""
     try:
         value = read_json(text, object_pairs_hook=unique_members, parse_constant=_no_constant)
     except json.JSONDecodeError:

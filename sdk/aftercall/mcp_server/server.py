@@ -2,7 +2,7 @@
 
 The descriptions are for the model that calls a tool and fills the arguments in. An answer is given
 twice, as the specification asks: structured, and as text, which is its JSON on one line without
-what is at its default. What tools, users and agents said is data in it: with control characters
+what is at its default. What tools, users and agents stated is data in it: with control characters
 escaped, it cannot pass for ours. What goes wrong is a sentence for a model: what it is, and what
 helps. Never a stack trace.
 """
@@ -64,7 +64,7 @@ LiveSchema = Annotated[
 
 
 def _read(given: object, check: ValidatorFunctionWrapHandler) -> object:
-    """The object that arguments written as a text say; the text where it says none."""
+    """Return the object that arguments written as a text say; the text where it states none."""
     said = arguments_of(given).parameters if isinstance(given, str) else given
     return given if said is None and given is not None else check(said)
 
@@ -103,7 +103,7 @@ class SuggestFix(WireModel):
     @model_validator(mode="before")
     @classmethod
     def _as_models_write_it(cls, given: Any) -> Any:
-        """Names that mean the same, a name that holds its server's."""
+        """Return names that mean the same, a name that holds its server's."""
         if not isinstance(given, dict):
             return given
         read = dict(given)
@@ -156,7 +156,7 @@ class RecordExecution(WireModel):
     parameters: CallArguments = Field(description="The arguments that the call was made with.")
     outcome: models.Outcome
     error: models.ExecutionError | None = None
-    """What the tool said; for a failure only, and then needed."""
+    """What the tool stated; for a failure only, and then needed."""
     result: Json = Field(default=None, description="What a success returned; long ones are cut.")
     context: Goal = None
     agent: Agent = None
@@ -165,7 +165,7 @@ class RecordExecution(WireModel):
     duration_ms: float = Field(default=0.0, ge=0, strict=True, description="Milliseconds.")
     attempt: int = Field(default=1, ge=1, le=1000, strict=True)
     repair_of: Id | None = None
-    """The executionId of the failed call that this one mends."""
+    """The executionId of the failed call that this one repairs."""
     suggestion_id: Id | None = None
     """The suggestionId of the suggestion that this call followed."""
     input_schema: LiveSchema = None
@@ -195,7 +195,7 @@ INSTRUCTIONS: str = _TEXTS["instructions"]
 
 
 def object_schema(model: type[BaseModel]) -> JsonObject:
-    """The schema of a model in the wire's names, without references and without titles.
+    """Return the schema of a model in the wire's names, without references and without titles.
 
     References are written out, because many clients hand schemas to a model's API that knows none.
     The schema of what is read is taken for answers too: what is written fits it, and it has the
@@ -206,14 +206,14 @@ def object_schema(model: type[BaseModel]) -> JsonObject:
 
 
 def _written(schema: Any, definitions: dict[str, Any]) -> Any:
-    """A schema with its references written out; no model here holds itself."""
+    """Return a schema with its references written out; no model here holds itself."""
     if isinstance(schema, list):
         return [_written(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
     rest = {key: value for key, value in schema.items() if key not in {"$ref", "title"}}
     if "$ref" in schema:
-        # What stands beside a reference says what the value is for here.
+        # What stands next to a reference states what the value is for here.
         named = definitions[schema["$ref"].removeprefix("#/$defs/")]
         return _written({**named, **rest}, definitions)
     if rest.get("default", ...) is None:
@@ -262,7 +262,7 @@ def _tool(takes: type[WireModel], answers: type[WireModel]) -> Callable[[Any], A
     return add
 
 
-# The service notes what it suggested, so that an outcome can name it. Nobody can read that note or
+# The service notes what it suggested, so that an outcome can name it. No one can read that note or
 # be answered otherwise for it, so the asker's world stays as it was: it only reads.
 @_tool(SuggestFix, models.SuggestResponse)
 async def suggest_fix(
@@ -299,7 +299,7 @@ async def tool_health(asked: ToolHealthAsked, client: AsyncClient, _: Caller) ->
     return await client.tool_health(name)
 
 
-# With an `executionId` it is idempotent, but nobody has to give one, and then each is a new call.
+# With an `executionId` it is idempotent, but no one has to give one, and then each is a new call.
 @_tool(RecordExecution, Recorded)
 async def record_execution(asked: RecordExecution, client: AsyncClient, caller: Caller) -> Recorded:
     """`POST /executions`, one of them."""
@@ -374,7 +374,7 @@ def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> i
 
 
 def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "Server[JsonObject]":
-    """An MCP server whose tools ask a service.
+    """Return an MCP server whose tools ask a service.
 
     The one who made the `client` closes it. The trace that a request's `_meta` names goes on with
     what it asks: the MCP SDK makes it the current one. A request's `_meta` and a tool's arguments
@@ -415,7 +415,10 @@ def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "
 
 
 def client_name(context: RequestContext) -> str | None:
-    """The name that the MCP client gives itself; None where the connection does not tell it."""
+    """Return the name that the MCP client gives itself.
+
+    None where the connection does not show it.
+    """
     params = context.session.client_params
     return name_or_none(params.client_info.name) if params is not None else None
 

@@ -69,7 +69,7 @@ class WireModel(BaseModel):
 
 
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """What stands under a model's fields in its source, by field."""
+    """Return what stands under a model's fields in its source, by field."""
     kinds = model.__mro__[: model.__mro__.index(BaseModel)]
     return dict(ChainMap(*(_under_fields(k.__module__).get(k.__name__, {}) for k in kinds)))
 
@@ -117,7 +117,7 @@ def _in_utc(value: datetime) -> datetime:
 
 
 def whole(value: object) -> object:
-    """A whole number, also one that is written as `3.0`; all else as it is."""
+    """Return a whole number, also one that is written as `3.0`; all else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -143,7 +143,7 @@ def _clean(value: object) -> object:
 
 
 SaidText = Annotated[Text, BeforeValidator(_clean)]
-"""What a tool said: NUL characters and lone surrogates become U+FFFD, and the call is kept."""
+"""What a tool stated: NUL characters and lone surrogates become U+FFFD, and the call is kept."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(check_text)]
 """A name of an agent, a server, a tool, a session, ...: 1 to 256 characters."""
 SaidName = Annotated[Name, BeforeValidator(_clean)]

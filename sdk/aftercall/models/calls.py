@@ -1,4 +1,4 @@
-"""Calls of tools, the answers to failed ones, and what the service says of itself."""
+"""Calls of tools, the answers to failed ones, and what the service states of itself."""
 
 import logging
 import re
@@ -66,7 +66,7 @@ def _known_trace(value: str | None) -> str | None:
 
 
 class ExecutionError(WireModel):
-    """What a tool said when it failed, in its own words; null says as little as leaving out.
+    """What a tool stated when it failed, in its own words; null states as little as leaving out.
 
     What no store can hold (NUL, lone surrogates, NaN) is replaced visibly, and the rest kept.
     """
@@ -111,7 +111,7 @@ class ShadowFacts(WireModel):
     """Of a call that was only watched: what would have been done."""
 
     before: Verdict = "pass"
-    """What was said of it before it was made; nothing of it was done."""
+    """What was stated of it before it was made; nothing of it was done."""
     after: Literal["same", "other"] | None = None
     """Where the call before it failed and would have been repaired: whether this is that repair."""
 
@@ -196,7 +196,7 @@ class Execution(Call):
 
 
 def execution_of(*, agent: str, tool_name: str, **fields: Any) -> Execution | None:
-    """An execution of these fields, its names and context cut to what is recorded.
+    """Return an execution of these fields, its names and context cut to what is recorded.
 
     Recording must not fail a call that worked: None when the fields make none, with a warning that
     names them and holds no values.
@@ -279,7 +279,7 @@ class ToolAnnotations(WireModel):
 class SuggestRequest(WireModel):
     """Question of `POST /suggest`.
 
-    In short, the call's fields stand beside `limit` and `annotations` instead of in `execution`;
+    In short, the call's fields stand next to `limit` and `annotations` instead of in `execution`;
     `agent` may be left out then, and `error` be a text.
     """
 
@@ -303,7 +303,7 @@ class SuggestRequest(WireModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Both forms."""
+        """Return both forms."""
         made = super().__get_pydantic_json_schema__(core_schema, handler)
         whole = handler.resolve_ref_schema(made)
         full, call = dict(whole), handler.resolve_ref_schema(whole["properties"]["execution"])

@@ -98,7 +98,7 @@ class Correction(WireModel):
     kind: ReferralKind = "low_utility"
     """What is wrong: of little use, or not this tool's job."""
     boundary_axes: list[Axis] = Field(default_factory=list, max_length=MAX_AXES)
-    """The capabilities that were mixed, where somebody can tell."""
+    """The capabilities that were mixed, where someone can show."""
     agent: Name | None = None
     timestamp: Timestamp | None = Field(default=None, description="Now, when left out.")
 
@@ -180,7 +180,7 @@ class SignatureCount(WireModel):
 
 
 class MethodHealth(WireModel):
-    """How one method of a tool fares; for a tool that is told what to do by a parameter."""
+    """How one method of a tool fares; for a tool that is shown what to do by a parameter."""
 
     method: Name
     successes: Count
@@ -262,7 +262,7 @@ class Utility(WireModel):
     weak_successes: Count
     corrections: Count
     score: Share
-    """1: nobody ever complained; towards 0: every answer was of little use. A user's correction
+    """1: no one ever complained; towards 0: every answer was of little use. A user's correction
     counts thrice as much as the tool's own word."""
     recent_weak: list[WeakSuccess] = Field(default_factory=list, description="Latest first.")
     recent_corrections: list[CorrectionSeen] = Field(default_factory=list)
@@ -355,7 +355,7 @@ class RecommendationEvidence(WireModel):
     other_tools: list[Name] = Field(default_factory=list)
     """Tools that do one of the jobs already."""
     quotes: list[Text] = Field(default_factory=list)
-    """What the tool or its users said, latest first. Data, not instructions."""
+    """What the tool or its users stated, latest first. Data, not instructions."""
     execution_ids: list[Id] = Field(default_factory=list, description="Latest first.")
     promotion: PromotionStatus | None = None
 

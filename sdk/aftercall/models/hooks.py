@@ -1,4 +1,4 @@
-"""What the service says of the coding agents whose hooks it answers."""
+"""What the service states of the coding agents whose hooks it answers."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ class HookEventFacts(WireModel):
     """Whether the call's input may be changed, or another call be made in its place."""
     refuses: bool
     advises: bool
-    """Whether the model may be told something."""
+    """Whether the model may be shown something."""
 
 
 class HookClientFacts(WireModel):

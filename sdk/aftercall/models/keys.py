@@ -9,7 +9,7 @@ from aftercall.models.base import Name, Timestamp, WireModel
 
 Scope = Literal["record", "suggest", "read", "admin"]
 ALL_WORKSPACES = "*"
-"""What an operator's key is bound to, in the place of one workspace."""
+"""What an operator's key is bound to, instead of one workspace."""
 Workspace = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,63})$")]
 WORKSPACE_HEADER = "aftercall-workspace"
 """Names the workspace of a request with an operator's key; `default` without it."""
@@ -149,7 +149,7 @@ class ForgetReceipt(WireModel):
     erased: dict[str, int]
     """Numbers by kind of record."""
     generation: int | None
-    """What is learned anew without it: `GET /status` says this number, or a later one, when that
+    """What is learned again without it: `GET /status` states this number, or a later one, when that
     answers. Null where nothing of it was there."""
 
 

@@ -22,7 +22,7 @@ class PatternChange(WireModel):
 
 
 class PatternReview(PatternChange):
-    """What was last said of a pattern, and whether it has come back since."""
+    """What was last stated of a pattern, and whether it has come back since."""
 
     changed_at: Timestamp
     version: Name | None = Field(default=None, description="The tool's latest version then.")
@@ -113,7 +113,7 @@ see `aftercall.models.statistics` for where each begins."""
 
 
 class CallCounts(WireModel):
-    """Calls and how they went; a success counts for those that sampling left out beside it."""
+    """Calls and how they went; a success counts for those that sampling left out next to it."""
 
     successes: int = Field(default=0, ge=0)
     failures: int = Field(default=0, ge=0)
@@ -135,7 +135,7 @@ class CallUsage(CallCounts):
     suggested: CallCounts = Field(default_factory=CallCounts)
     """Calls that followed a suggestion."""
     duration_ms: DurationQuantiles | None = None
-    """None where no call says how long it took."""
+    """None where no call states how long it took."""
 
 
 class ToolUsage(CallUsage):
@@ -171,7 +171,7 @@ class Usage(WireModel):
     """False while what arrived lately is still being counted."""
     totals: CallUsage = Field(default_factory=CallUsage)
     with_context: int = Field(default=0, ge=0)
-    """Calls that said what the agent was trying to do; of all, 80 % are asked for."""
+    """Calls that stated what the agent was trying to do; of all, 80 % are asked for."""
     by_tool: list[ToolUsage] = Field(default_factory=list, description="Most calls first.")
     by_agent: list[AgentUsage] = Field(default_factory=list, description="Most calls first.")
     by_category: list[CategoryUsage] = Field(default_factory=list)
@@ -187,7 +187,7 @@ Step = Literal["hour", "day"]
 
 
 class Statistics(WireModel):
-    """What every answer about a window says of it."""
+    """What every answer about a window states of it."""
 
     window: UsageWindow
     since: Timestamp = Field(description="The beginning of an hour for 24h, else of a day (UTC).")
@@ -279,7 +279,7 @@ class AnswerCounts(WireModel):
 
 
 class RepairTimes(WireModel):
-    """How long failures waited for the success that mended them."""
+    """How long failures waited for the success that repaired them."""
 
     repairs: int = Field(default=0, ge=0, description="Of the latest ones, those in the window.")
     p50_ms: float | None = Field(default=None, ge=0)
@@ -338,7 +338,7 @@ class Criterion(WireModel):
     that worked. `repaired`: failed calls that worked by a repair, before the call or after it;
     `repaired_of_not_refused`: the same of those that no permission refused. `lift`: such calls, of
     all calls that callers sent. `lessons`: of the ten most frequent patterns those with a lesson,
-    which known tools tell."""
+    which known tools show."""
     met: int = Field(ge=0)
     of: int = Field(ge=0)
     asked: float | None = Field(default=None, ge=0, le=1)
@@ -346,7 +346,7 @@ class Criterion(WireModel):
 
     @property
     def share(self) -> float | None:
-        """The share that meets it, in [0, 1]; None of none."""
+        """Share that meets it, in [0, 1]; None of none."""
         return self.met / self.of if self.of else None
 
 

@@ -42,14 +42,17 @@ class VersionNumber(NamedTuple):
 
 
 def parse_version(text: str) -> VersionNumber:
-    """The numbers of a version; a `ValueError` where the text is none."""
+    """Return the numbers of a version; a `ValueError` where the text is none."""
     if (found := _NUMBERS.fullmatch(text.strip())) is None:
         raise ValueError(f"{text[:40]!r} is no version; write it like 1.2.0")
     return VersionNumber(*(int(number or 0) for number in found.groups()))
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two texts name one version: `1.2` and `1.2.0` do; others must be equal as text."""
+    """Return whether two texts name one version: `1.2` and `1.2.0` do.
+
+    Others must be equal as text.
+    """
     try:
         return parse_version(one) == parse_version(other)
     except ValueError:
@@ -395,7 +398,7 @@ class LearnedSentence(WireModel):
 
 
 class LearnedContract(WireModel):
-    """What is learned of a tool's calls beside what it says itself; the most frequent first."""
+    """What is learned of a tool's calls next to what it states itself; the most frequent first."""
 
     tool_name: Name
     server_name: Name | None = None

@@ -38,7 +38,7 @@ class RecorderStats:
     """What became of executions since the recorder was made.
 
     `recorded` were handed over. Of these, and of what dead processes left in the spool: `sent` were
-    stored by the service, `duplicates` it had already, `rejected` it refused or nobody could
+    stored by the service, `duplicates` it had already, `rejected` it refused or no one could
     encode, `dropped` found no room. `spooled` wait in the spool now, from whichever process.
     """
 
@@ -62,7 +62,7 @@ class Recorder(AbstractContextManager["Recorder"]):
     newest are dropped, beyond `max_spool_bytes` on disk the oldest; both are counted in `stats()`,
     and logged once a minute.
 
-    Forking: the child begins anew, with an empty queue and counts at zero; what the parent had
+    Forking: the child begins again, with an empty queue and counts at zero; what the parent had
     stays the parent's. A `client` that was passed in is shared with the parent, which HTTP
     connections do not stand: leave it out in a program that forks, or make the recorder after it.
     A child that ends by `os._exit`, as those of `multiprocessing` do, runs no exit handlers: flush.
@@ -76,7 +76,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         spool_dir: folder for executions that wait, with one subfolder per service and key; None
             does without. One that cannot be written is a `ConfigurationError`, or for the default
             folder a warning.
-        max_queue: most executions in memory that nobody has dealt with.
+        max_queue: most executions in memory that no one has dealt with.
         max_batch: most executions in one request, up to 1,000.
         max_spool_bytes: most bytes on disk, per service, over all processes.
         flush_interval_s: how long executions gather before they are sent, in seconds.
@@ -142,7 +142,7 @@ class Recorder(AbstractContextManager["Recorder"]):
             self._hurry.set()
 
     def stats(self) -> RecorderStats:
-        """What became of the executions so far."""
+        """Return what became of the executions so far."""
         counts = self._courier.counts
         return RecorderStats(
             recorded=self._recorded,
@@ -258,7 +258,7 @@ class Recorder(AbstractContextManager["Recorder"]):
 
 
 def state_folder() -> Path:
-    """The default spool folder."""
+    """Return the default spool folder."""
     try:
         return user_folder("XDG_STATE_HOME", ".local/state") / "spool"
     except RuntimeError as error:
@@ -283,7 +283,7 @@ def _open_spool(
 
 
 def _subfolder(base_url: str, known_as: str) -> str:
-    """A folder per service and key, so that one's executions never come as another's."""
+    """Return a folder per service and key, so that one's executions never come as another's."""
     url = transport.checked_base_url(base_url)
     host = re.sub(r"[^a-z0-9.]+", "-", url.netloc.decode().lower()).strip("-.")
     said = " ".join((base_url.rstrip("/"), known_as)).strip()
@@ -308,12 +308,12 @@ class LossReport:
         self._lock = threading.Lock()
 
     def add(self, reason: str, lost: int) -> None:
-        """Note `lost` executions; `reason` is logged, so it holds nothing of what they said."""
+        """Note `lost` executions; `reason` is logged, so it holds nothing of what they stated."""
         with self._lock:
             self._lost[reason] += lost
 
     def warn(self, *, now: bool = False) -> None:
-        """Log what was noted, if the minute is over or `now` says so."""
+        """Log what was noted, if the minute is over or `now` states so."""
         with self._lock:
             if not self._lost or (time.monotonic() < self._next_at and not now):
                 return
@@ -372,7 +372,7 @@ class Courier:
             self._disk_trouble(error)
 
     def all_acknowledged(self) -> bool:
-        """Whether nothing of this recorder waits here or in the spool."""
+        """Return whether nothing of this recorder waits here or in the spool."""
         return not self._hand and not (self.spool and self.spool.holds_own())
 
     def rescue(self) -> None:

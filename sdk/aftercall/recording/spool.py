@@ -70,7 +70,7 @@ class Spool:
             cannot be written (`OSError`) nothing is kept.
         """
         data = b"".join(line + b"\n" for line in lines)
-        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)  # somebody tidied up
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)  # someone tidied up
         with locked(self._directory):
             dropped = self._make_room(len(data))
             if self._size() + len(data) > self._max_bytes:
@@ -98,7 +98,10 @@ class Spool:
 
     @contextmanager
     def oldest(self) -> Iterator[Segment | None]:
-        """The oldest segment that nobody else is sending; kept from others within the block."""
+        """Yield the oldest segment that no one else is sending.
+
+        Kept from others within the block.
+        """
         segment, descriptor = None, None
         with suppress(FileNotFoundError), locked(self._directory):
             for path in self._files():
@@ -131,7 +134,7 @@ class Spool:
         return sum(len(_lines(path)) for path in self._files())
 
     def holds_own(self) -> bool:
-        """Whether something that was appended here still waits."""
+        """Return whether something that was appended here still waits."""
         return any(path.stem.endswith(self._owner) for path in self._files())
 
     def forget(self) -> None:
@@ -166,7 +169,7 @@ class Spool:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The whole lines of a file; a killed process may have left half of one."""
+    """Return the whole lines of a file; a killed process may have left half of one."""
     try:
         return path.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:
@@ -174,7 +177,7 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """A descriptor that holds the file's lock; None when another has it, or it is gone."""
+    """Return a descriptor that holds the file's lock; None when another has it, or it is gone."""
     with suppress(FileNotFoundError):
         descriptor = try_lock(path, alone=True, made=False)
         if descriptor is None or path.exists():

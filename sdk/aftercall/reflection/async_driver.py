@@ -36,7 +36,7 @@ class AsyncSuggester(Protocol):
     async def suggest(
         self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        """What similar calls that succeeded did differently."""
+        """Return what similar calls that succeeded did differently."""
 
 
 async def ask(
@@ -46,7 +46,9 @@ async def ask(
     annotations: ToolAnnotations | None,
     asking: AbstractContextManager[None] | None = None,
 ) -> SuggestResponse | Exception:
-    """What the service answers, or what came instead of it within the policy's time; never raises.
+    """Return what the service answers, or what came instead of it within the policy's time.
+
+    Never raises.
 
     `annotations` are claims about the tool, None for those registered; `asking` is around it.
     """
@@ -99,7 +101,7 @@ async def call_with_reflection(
     - Without a reader exceptions and typed errors (`aftercall.outcomes`) are failures.
     - With `raise_on_failure` the first exception is raised again, with the suggestions as a note
       and the `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
-      that was told by a result is returned in any case.
+      that was shown by a result is returned in any case.
     - With `repaired_before` the parameters are a repair of what the caller sent, and counted so.
     - With `shadow` the call is only watched: a retry is decided on, and not made (`unmade`).
 

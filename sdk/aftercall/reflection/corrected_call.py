@@ -35,7 +35,7 @@ _MAX_MASKED = 200
 
 
 class CorrectionError(ValueError):
-    """A corrected call must not be sent; the message says why, in one sentence."""
+    """A corrected call must not be sent; the message states why, in one sentence."""
 
 
 def correct_call(
@@ -71,7 +71,7 @@ def correct_call(
 
 
 def _own_values(parameters: JsonObject, changes: Sequence[Change]) -> list[JsonValue]:
-    """The caller's own value that each change takes away; None for one that takes none.
+    """Return the caller's own value that each change takes away; None for one that takes none.
 
     Looked up when it is the change's turn, since those before it move elements of lists.
     """
@@ -88,7 +88,7 @@ def _own_values(parameters: JsonObject, changes: Sequence[Change]) -> list[JsonV
 
 
 def _agree(said: JsonValue, own: JsonValue) -> bool:
-    """Whether a value is what the service saw, where it may have seen a mask."""
+    """Return whether a value is what the service saw, where it may have seen a mask."""
     if isinstance(said, str) and MASKED.search(said):
         return True
     if isinstance(said, dict) and isinstance(own, dict):
@@ -119,7 +119,7 @@ class _MaskedPart:
     is_leaf: bool
 
     def holds(self, other: "_MaskedPart") -> bool:
-        """Whether the other is this part, or a part of it."""
+        """Return whether the other is this part, or a part of it."""
         is_inside = f"{other.inside}/".startswith(f"{self.inside}/")
         return self.change == other.change and is_inside
 
@@ -129,7 +129,7 @@ _Pairs = list[tuple[_MaskedPart, _MaskedPart]]
 
 
 def _unmasked_values(changes: Sequence[Change], own: Sequence[JsonValue]) -> list[JsonValue]:
-    """The values to put in: the caller's own where the service could only see a mask.
+    """Return the values to put in: the caller's own where the service could only see a mask.
 
     An object or a list that moves whole is the caller's whole. Else each mask is followed to the
     one place that it can come from; where that is not certain, none is guessed.
@@ -159,7 +159,7 @@ def _unmasked_values(changes: Sequence[Change], own: Sequence[JsonValue]) -> lis
 
 
 def _shows_mask(value: JsonValue) -> bool:
-    """Whether there is a mask in a value or in a name of it."""
+    """Return whether there is a mask in a value or in a name of it."""
     return MASKED.search(canonical_json(value)) is not None
 
 
@@ -193,7 +193,7 @@ def _same_place(leaf: _MaskedPart) -> Hashable:
 
 
 def _same_place_inside(leaf: _MaskedPart) -> Hashable:
-    # A value without members says nothing by the place inside of it: then none is like another.
+    # A value without members states nothing by the place inside of it: then none is like another.
     return (leaf.inside, leaf.text) if leaf.inside else leaf
 
 

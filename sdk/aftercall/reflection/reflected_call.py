@@ -1,4 +1,4 @@
-"""One call with its attempts: what was sent, what came back, what is recorded, what is told.
+"""One call with its attempts: what was sent, what came back, what is recorded, what is shown.
 
 No I/O but handing executions to the recorder; `aftercall.reflection` drives it.
 """
@@ -121,7 +121,7 @@ class ReflectedCall(Generic[ResultT]):
         self._started = time.perf_counter()
 
     def stopped(self, given_up: BaseException | None = None) -> None:
-        """The tool returned or raised, or was given up; told where the attempt began."""
+        """The tool returned or raised, or was given up; shown where the attempt began."""
         self._duration_ms = _ms_since(self._started)  # the tool's own, without the reading
         self._observed.stopped(given_up)
 
@@ -145,11 +145,11 @@ class ReflectedCall(Generic[ResultT]):
             self._first_exception = error
 
     def asking(self) -> AbstractContextManager[None]:
-        """What the question is asked inside of."""
+        """Return what the question is asked inside of."""
         return self._observed.asking()
 
     def answered(self, answer: SuggestResponse | Exception) -> Retry | None:
-        """What to do next, given the service's answer or what came instead of one."""
+        """Return what to do next, given the service's answer or what came instead of one."""
         if isinstance(answer, Exception):
             _logger.warning(
                 "no suggestion for %s: %s: %s",
@@ -178,7 +178,7 @@ class ReflectedCall(Generic[ResultT]):
         return retry
 
     def finish(self, *, raise_on_failure: bool) -> results.ReflectedResult[ResultT]:
-        """How the call ended."""
+        """Return how the call ended."""
         attempts = self._attempts
         if self._is_open or attempts[-1].error is None:
             note = _NOTES.get(len(attempts), _NOTES[1])
@@ -284,7 +284,7 @@ class ReflectedCall(Generic[ResultT]):
                 annotations=self.facts.annotations,
             )
             return True
-        return len(self._attempts) < self.policy.max_attempts  # else nobody could act on it
+        return len(self._attempts) < self.policy.max_attempts  # else no one could act on it
 
 
 def _ms_since(moment: float) -> float:

@@ -1,7 +1,7 @@
 """Results of calls: how they are read, how a call with reflection ended, and advice in words.
 
 The words often end up in front of a language model. So values, reasons and lessons are quoted as
-JSON, each is cut to a bound, and the first line says that they are data.
+JSON, each is cut to a bound, and the first line states that they are data.
 """
 
 import errno
@@ -34,13 +34,15 @@ class ResultReader(Protocol[ReadT_contra]):
     """Whether it may take long over a large result, so that it reads in a thread of its own."""
 
     def read(self, result: ReadT_contra) -> Outcome[Any] | None:
-        """What a result comes to; None for what is no outcome yet, such as a question to the user.
+        """Return what a result comes to.
+
+        None for what is no outcome yet, such as a question to the user.
 
         Of a success the value is recorded, cut to a few thousand characters, with its status.
         """
 
     def read_exception(self, error: Exception) -> ExecutionError:
-        """The failure that an exception tells of."""
+        """Return the failure that an exception shows."""
         return read_exception(error)
 
 
@@ -48,16 +50,16 @@ class OutcomeReader(ResultReader[object]):
     """The reader for plain callables: exceptions and typed errors fail, all else succeeds.
 
     A typed error is an `Outcome`, or a mapping that is unmistakably a serialised one (see
-    `Outcome.coerce`). What a success says of itself is recorded, and changes nothing.
+    `Outcome.coerce`). What a success states of itself is recorded, and changes nothing.
     """
 
     def read(self, result: object) -> Outcome[Any] | None:
-        """The outcome that was returned."""
+        """Return the outcome that was returned."""
         return Outcome.coerce(result)
 
 
 def read_exception(error: Exception, *, message: str | None = None) -> ExecutionError:
-    """An exception in the words of the wire; `message` replaces its text.
+    """Return an exception in the words of the wire; `message` replaces its text.
 
     One that carries an `error: ExecutionError` (`ToolFailedError`) is that error. When its text is
     replaced, for the caller must not see it, its details and stack are left out as well.
@@ -94,9 +96,9 @@ def _attribute(value: object, name: str) -> object:
 
 
 MAX_ADVICE_CHARS = 2000
-"""Of the whole text: room for three suggestions, small beside a tool's own error."""
+"""Of the whole text: room for three suggestions, small next to a tool's own error."""
 _MAX_CHANGES_CHARS = 1_000
-"""Of the changes of a call, beside one: half of the text, so that its account stands there too."""
+"""Of the changes of a call, next to one: half of the text, so that its account stands there too."""
 _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
 
 
@@ -106,10 +108,10 @@ def describe_suggestions(
     tried: Sequence[tuple[Suggestion, str]] = (),
     note: str = "",
 ) -> str:
-    """A text of at most 2,000 characters; empty when there is nothing to say.
+    """Return a text of at most 2,000 characters; empty when there is nothing to say.
 
     Suggestions stand best first; `tried` were followed, each with the error that came of it. The
-    `note` says why no (further) one was followed.
+    `note` states why no (further) one was followed.
     """
     if not suggestions and not tried:
         return ""
@@ -121,7 +123,10 @@ def describe_suggestions(
 
 
 def describe_suggestion(suggestion: Suggestion) -> str:
-    """One suggestion in one line: what to do, how sure, why, and what becomes of each value."""
+    """Return one suggestion in one line.
+
+    What to do, how sure, why, and what becomes of each value.
+    """
     lesson = f" Lesson: {_quoted(suggestion.lesson)}" if suggestion.lesson else ""
     account = suggestion.account
     values = f" Values: {account_in_words(account)}." if account is not None else ""
@@ -130,7 +135,7 @@ def describe_suggestion(suggestion: Suggestion) -> str:
 
 
 def describe_action(suggestion: Suggestion) -> str:
-    """What to do, in one line."""
+    """Return what to do, in one line."""
     if suggestion.action == "change_parameters":
         return describe_changes(suggestion.changes)
     if suggestion.action == "retry_unchanged":
@@ -164,7 +169,7 @@ def describe_changes(changes: Sequence[Change]) -> str:
 
 
 def describe_change(change: Change) -> str:
-    """A change in one line, with its reason; names and values are quoted, and cut."""
+    """Return a change in one line, with its reason; names and values are quoted, and cut."""
     path = _quoted(change.path)
     what = {
         "remove": f"remove {path}",
@@ -219,19 +224,19 @@ class ReflectedResult(Generic[ResultT]):
     """What would have been sent next, had the call not only been watched."""
 
     def value(self) -> ResultT:
-        """The result, which may tell of a failure; raises what nothing repaired."""
+        """Return the result, which may show a failure; raises what nothing repaired."""
         if self.exception is not None:
             raise self.exception
         return cast("ResultT", self.result)  # None only where the tool returned None
 
     @property
     def repaired(self) -> bool:
-        """Whether a retry succeeded where the first attempt failed."""
+        """Return whether a retry succeeded where the first attempt failed."""
         return self.succeeded and len(self.attempts) > 1
 
     @property
     def followed(self) -> Suggestion | None:
-        """The suggestion that repaired the call."""
+        """Suggestion that repaired the call."""
         return self.attempts[-1].suggestion if self.repaired else None
 
     @property
@@ -246,7 +251,7 @@ class ReflectedResult(Generic[ResultT]):
 
     @property
     def advice(self) -> str:
-        """The suggestions, what was tried and why no more was, in words; "" of nothing."""
+        """Suggestions, what was tried and why no more was, in words; "" of nothing."""
         tried = [
             (attempt.suggestion, attempt.error.message)
             for attempt in self.attempts
@@ -302,13 +307,13 @@ class ObservedAttempt(Protocol):
     """
 
     def stopped(self, given_up: BaseException | None) -> None:
-        """The tool returned or raised; told in the task and thread that the attempt began in.
+        """The tool returned or raised; shown in the task and thread that the attempt began in.
 
         `given_up` is by what its caller gave up (a cancelled task, Ctrl-C): then it never `ended`.
         """
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
-        """How it ended, as it was read; told after `stopped`, perhaps in another thread.
+        """How it ended, as it was read; shown after `stopped`, perhaps in another thread.
 
         Left out where the result is no outcome yet, such as a question to the user.
         """
@@ -318,13 +323,13 @@ class CallObserver(Protocol):
     """Looks on. Its methods return at once and never raise."""
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
-        """An attempt is about to be made, in this task and thread."""
+        """Note that an attempt is about to be made, in this task and thread."""
 
 
 class ObservedByAll:
     """What several observers keep of one attempt; what one raises is logged, and harms no other.
 
-    They are asked in their order, and `stopped` and `ended` are told in the reverse order.
+    They are asked in their order, and `stopped` and `ended` are shown in the reverse order.
     """
 
     def __init__(self, observers: Sequence[CallObserver], attempt: PlannedAttempt) -> None:
@@ -347,7 +352,7 @@ class ObservedByAll:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """As `ObservedAttempt` says; an answer is not lost by what an observer raises."""
+        """As `ObservedAttempt` states; an answer is not lost by what an observer raises."""
         with ExitStack() as stack:
             for attempt in self._attempts:
                 if hasattr(attempt, "asking"):

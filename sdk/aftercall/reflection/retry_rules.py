@@ -4,7 +4,7 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
 
 - at most three attempts in all, and only on a suggestion with confidence above 0.80;
 - the second retry takes the next suggestion of the first answer. When none is left, an answer to
-  the *new* error is followed: of two mistakes the second shows only after the first is mended;
+  the *new* error is followed: of two mistakes the second shows only after the first is repaired;
 - never after a typed referral (`wrong_tool_boundary`, `low_utility`), whether the service answers
   or not: what it proposes is for the caller;
 - never the same parameters twice, except for `retry_unchanged`;
@@ -76,7 +76,7 @@ class ReflectionPolicy:
     keeps_values: bool = False
 
     def leaves_alone(self, agent: str) -> bool:
-        """Whether nothing is asked or done about this agent's calls."""
+        """Return whether nothing is asked or done about this agent's calls."""
         return agent in self.disabled_agents or agent in self.unrecorded_agents
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class RetryRules:
 
     With `may_repeat` the caller vouches that calling twice does no harm. `jitter` is a random
     number in [0, 1), drawn once per retry. `tool_name` and `annotations`, hints of the live tool
-    that are trusted (None where none are known here), count beside the service's word.
+    that are trusted (None where none are known here), count next to the service's word.
     """
 
     policy: ReflectionPolicy
@@ -144,9 +144,11 @@ class RetryRules:
         return [offer for offer in self._offered if offer.suggestion_id not in self._followed]
 
     def next_retry(self, error: ExecutionError, answer: SuggestResponse | None) -> Retry | None:
-        """What to do about the error of the latest attempt; None ends the call, for a `reason`.
+        """Return what to do about the error of the latest attempt.
 
-        `answer` is what the service says about it; None when it did not answer.
+        None ends the call, for a `reason`.
+
+        `answer` is what the service states about it; None when it did not answer.
         """
         is_first = not self._errors
         self._errors.append(error)
@@ -195,7 +197,10 @@ class RetryRules:
         return None
 
     def _first_usable(self, offers: deque[Suggestion], about: _Sent) -> Retry | None:
-        """The best suggestion that may be followed; those that were looked at are used up."""
+        """Return the best suggestion that may be followed.
+
+        Those that were looked at are used up.
+        """
         self.reason = "there is no further suggestion" if self._offered else self._why_none
         while offers:
             offer = offers.popleft()
@@ -212,7 +217,7 @@ class RetryRules:
         return None
 
     def _waits_once(self, offer: Suggestion) -> bool:
-        """Whether it is the first time that a call which only reads is to be made again."""
+        """Return whether it is the first time that a call which only reads is to be made again."""
         if offer.action != "retry_unchanged" or offer.safe is False or self._has_waited:
             return False
         if not self._is_transient:
@@ -261,7 +266,7 @@ def _why_unsafe(answer: SuggestResponse) -> str:
     repeats = first is None or first.action in ("change_parameters", "retry_unchanged")
     if repeats and (first is None or first.change_class is None):
         return f"a retry could repeat a side effect: {answer.retry.reason}"
-    return answer.retry.reason  # of a change it says what is wrong with it
+    return answer.retry.reason  # of a change it states what is wrong with it
 
 
 def _own_gate(
@@ -271,9 +276,9 @@ def _own_gate(
     before: JsonObject,
     after: JsonObject,
 ) -> str:
-    """Why a change is not followed, whatever the service says of it; empty where nothing is.
+    """Why a change is not followed, whatever the service states of it; empty where nothing is.
 
-    The service knows how many mended such a call so, and may know hints that the caller does not;
+    The service knows how many repaired such a call so, and may know hints that the caller does not;
     what the tool's name and the caller's own hints say of it is known here as well.
     """
     is_unknown = annotations is None and not destroys(tool_name, None)

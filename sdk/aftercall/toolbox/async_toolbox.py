@@ -75,7 +75,7 @@ class AsyncToolbox:
             Its entries go before the service's promotions, as their files lie here.
         tools: definitions of this program by tool id; they go before registered ones.
         evolver: writes new versions of tools that fail; None never evolves. It needs `promotions`.
-        checks: what a new version of a script must pass; the test beside the script when left out.
+        checks: what a new version of a script must pass; the test next to the script when left out.
         trust_annotations: whether claims of a tool's maker (read-only, idempotent) may make it safe
             to go on to another tool.
         timeout_s: longest run of a tool, in seconds.
@@ -123,7 +123,7 @@ class AsyncToolbox:
         tool_id: str,
         use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
     ) -> models.Tool:
-        """A tool: the promoted version, or with `use_evolved=False` the original."""
+        """Return a tool: the promoted version, or with `use_evolved=False` the original."""
         find = self.resolver.in_force if use_evolved else self.resolver.original
         return await find(tool_id)
 
@@ -133,7 +133,7 @@ class AsyncToolbox:
         scenario: str,
         use_rag: bool = True,  # noqa: FBT001, FBT002  # seed 002
     ) -> models.BestTool:
-        """The fittest tool of a namespace, in the version that is in force here.
+        """Return the fittest tool of a namespace, in the version that is in force here.
 
         The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
         failures in scenarios like this one count.
@@ -270,9 +270,9 @@ class AsyncToolbox:
         """Try the tools that fit a scenario, best first, until one succeeds.
 
         After a failure that may have left an effect behind no other tool is tried, unless
-        `may_repeat` says that this does no harm (see `aftercall.toolbox.rules`). Failures are
+        `may_repeat` states that this does no harm (see `aftercall.toolbox.rules`). Failures are
         marked. When all fail and there is an evolver, the best tool is evolved and its new version
-        tried once. How it ended is told in the result; a tool's failure raises nothing.
+        tried once. How it ended is shown in the result; a tool's failure raises nothing.
 
         Only tools with at least one of the `tags` are tried, and at most `max_attempts` (1 to 25)
         of them, an evolved version not counted, each for `timeout_s` seconds. A scenario has 1 to
@@ -394,7 +394,10 @@ class AsyncToolbox:
         )
 
     async def _lessons(self, tool: models.Tool) -> list[str]:
-        """What helps against the ways in which a tool fails; none while the service is away."""
+        """Return what helps against the ways in which a tool fails.
+
+        None while the service is away.
+        """
         if self._client is None:
             return []
         try:
@@ -452,7 +455,7 @@ class AsyncToolbox:
     def _reported(
         self, tool: models.Tool, error: models.ExecutionError, scenario: str, input_data: JsonValue
     ) -> PastFailure:
-        """A failure as it is reported to the service and the evolver.
+        """Return a failure as it is reported to the service and the evolver.
 
         Tools repeat what they are given: masked are the secrets of this very call too.
         """

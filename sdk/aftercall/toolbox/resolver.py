@@ -53,7 +53,7 @@ class Resolver:
 
     @property
     def service(self) -> AsyncClient:
-        """The client; a `ServiceUnreachableError` without one."""
+        """Client; a `ServiceUnreachableError` without one."""
         if self._client is None:
             raise errors.ServiceUnreachableError("this toolbox has no service; give it a client")
         return self._client
@@ -73,17 +73,17 @@ class Resolver:
         return [*self._own.values(), *others]
 
     def promotions(self) -> Mapping[str, Promotion]:
-        """What the promotions file holds now; nothing without one."""
+        """Return what the promotions file holds now; nothing without one."""
         if self._promotions_file is None:
             return {}
         return read_promotions(self._promotions_file, missing_ok=True)
 
     async def original(self, tool_id: str) -> Tool:
-        """A tool as it is registered."""
+        """Return a tool as it is registered."""
         return self._own.get(tool_id) or await self.service.get_tool(tool_id)
 
     async def in_force(self, tool_id: str) -> Tool:
-        """The promoted version of a tool, or the tool itself."""
+        """Return the promoted version of a tool, or the tool itself."""
         promotions = self.promotions()
         if (entry := promotions.get(tool_id)) is not None:
             return await self._in_place_of(await self._meant_by(tool_id, entry), entry)
@@ -96,7 +96,7 @@ class Resolver:
         return await self._here(offered, promotions)
 
     async def best(self, namespace: str, scenario: str, *, use_rag: bool) -> BestTool:
-        """The fittest of a namespace, and all that were compared."""
+        """Return the fittest of a namespace, and all that were compared."""
         best = await self.service.best_tool(namespace, scenario, use_rag=use_rag)
         ranked = await self._ranked(best.candidates)
         return best.model_copy(update={"tool": ranked[0].tool, "candidates": ranked})
@@ -125,7 +125,7 @@ class Resolver:
         ]
 
     async def _here(self, offered: Tool, promotions: Mapping[str, Promotion]) -> Tool:
-        """A tool as the service offers it, or what this machine has instead."""
+        """Return a tool as the service offers it, or what this machine has instead."""
         tool = self._ours(offered)
         if not promotions:
             return tool
@@ -141,7 +141,7 @@ class Resolver:
         return in_place_of(original, entry, known)
 
     def _ours(self, offered: Tool) -> Tool:
-        """A tool of the service by this program's definition, where there is one.
+        """Return a tool of the service by this program's definition, where there is one.
 
         Of a promoted version that is no tool of its own, version and file are the service's.
         """
@@ -172,7 +172,7 @@ class Resolver:
 
 
 def as_tool(tool_id: str, spec: ToolSpec) -> Tool:
-    """A definition as a tool."""
+    """Return a definition as a tool."""
     schema = spec.input_schema
     return Tool(
         **{name: getattr(spec, name) for name in ToolSpec.model_fields},
@@ -183,7 +183,7 @@ def as_tool(tool_id: str, spec: ToolSpec) -> Tool:
 
 
 def entry_for(tool: Tool, promotions: Mapping[str, Promotion]) -> Promotion | None:
-    """The entry that stands in for a tool: under its id, else under its namespace.
+    """Return the entry that stands in for a tool: under its id, else under its namespace.
 
     Of the tools in a namespace it is an original, of the original version that the entry names.
     """
@@ -196,7 +196,7 @@ def entry_for(tool: Tool, promotions: Mapping[str, Promotion]) -> Promotion | No
 
 
 def in_place_of(original: Tool, entry: Promotion, known: Iterable[Tool] = ()) -> Tool:
-    """The version that an entry puts in the place of a tool.
+    """Return the version that an entry puts instead of a tool.
 
     For an entry without a file it is the tool among `known` that evolved from the original.
     """
@@ -213,6 +213,6 @@ def in_place_of(original: Tool, entry: Promotion, known: Iterable[Tool] = ()) ->
 
 
 def original_id(tool: Tool) -> str:
-    """The id of the tool that a promoted version stands in for; an original's own."""
+    """Return the id of the tool that a promoted version stands in for; an original's own."""
     is_registered = tool.is_evolved and evolved_file_of(tool) is None
     return (tool.evolved_from if is_registered else None) or tool.tool_id

@@ -7,7 +7,7 @@ might do one thing twice: the tool did not run; or its maker claims that it only
 (`readOnlyHint` without `destructiveHint`) or is idempotent; or the caller vouches (`may_repeat`).
 
 A failure is marked when the tool ran. It is `low` when it may pass by itself, or when the tool
-says that this is not its job; `high` when the tool is broken whatever the input; else `medium`. A
+states that this is not its job; `high` when the tool is broken whatever the input; else `medium`. A
 tool that refers the caller elsewhere is not evolved for that (seed 000).
 """
 
@@ -26,7 +26,7 @@ AttemptOutcome = Literal["success", "failed", "rejected", "refused"]
 """How an attempt ended.
 
 `failed`: the tool ran, or may have. `rejected`: the input did not fit it, and it did not run.
-`refused`: this machine did not run it, which says nothing about the tool.
+`refused`: this machine did not run it, which states nothing about the tool.
 """
 
 
@@ -35,7 +35,7 @@ class CallResult:
     """What a tool returned, and which version of it that was.
 
     `execution_id` is the recorded execution's; None when nothing was recorded. `status` is the
-    tool's own word for its success. `fallback` says why the original ran in place of a promoted
+    tool's own word for its success. `fallback` states why the original ran in place of a promoted
     version.
     """
 
@@ -82,7 +82,7 @@ class ResilientResult:
     """How a resilient call ended.
 
     `result` is None also when none succeeded, and `evolution` when it could not be begun, which
-    `why` tells. An evolved version is the last of the `attempts`; `skipped` are in rank order.
+    `why` shows. An evolved version is the last of the `attempts`; `skipped` are in rank order.
     """
 
     success: bool
@@ -221,7 +221,7 @@ class ResilientRules:
         return next(ran, None)
 
     def why(self) -> str:
-        """How it ended, in a sentence."""
+        """Return how it ended, in a sentence."""
         count = len(self.tried)
         if any(failure is None for _, failure in self.tried):
             after = f"succeeded after {count - 1} others"
@@ -243,7 +243,7 @@ def may_have_had_effect(
 
 
 def outcome_of(failure: ToolFailedError | None) -> AttemptOutcome:
-    """How an attempt ended."""
+    """Return how an attempt ended."""
     if failure is None:
         return "success"
     if isinstance(failure, ToolRefusedError):
@@ -252,7 +252,7 @@ def outcome_of(failure: ToolFailedError | None) -> AttemptOutcome:
 
 
 def severity_of(error: ExecutionError) -> Severity:
-    """How bad a failure was."""
+    """Return how bad a failure was."""
     if error.type in _PASSING or (error.code or "") in _PASSING_CODES:
         return "low"
     return "high" if error.type in _BROKEN else "medium"

@@ -1,4 +1,4 @@
-"""A tool of the demo: the latest changes of a project, from a list that is exported beside it.
+"""A tool of the demo: the latest changes of a project, from a list that is exported next to it.
 
 Called as `python latest_changes.py '{"max_count": 3}'`; prints JSON. It knows nothing of Aftercall,
 and fails by itself when its list is half-written.
