@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from aftercall.json_values import JsonValue, check_json_value
+from aftercall.json_values import JsonValue
 from retrieval import compiled, read_table
+from retrieval.knowledge.reading.embedded import MAX_LITERAL
 from retrieval.knowledge.reading.unwrap import Complaint, Position, complaints_of
 from retrieval.knowledge.values.parameters import JsonType, Path
 
@@ -80,12 +81,6 @@ class Fault:
 
 # ------------------------------------------------------------------ literals in messages
 _LONGEST_NUMBER = 40
-_OPENING = re.compile(r"[\[{]")
-_MAX_OPENINGS = 20
-"""Brackets tried as the start of JSON: a text of nothing but brackets is read without success."""
-_PYTHON = re.compile(r"\[?\{'")
-"""An object as Python prints it."""
-_MAX_LITERAL = 10_000
 _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
 
 
@@ -163,43 +158,6 @@ def number_of(value: JsonValue) -> float | None:
 def is_number(text: str) -> bool:
     """Return whether a text is a number as people write it."""
     return len(text) <= _LONGEST_NUMBER and number_of(text.strip()) is not None
-
-
-_RUBY = re.compile(
-    r"(?P<open>[{,]\s?)(?:\"(?P<text>[^\"\n]{1,100})\"|:(?P<symbol>\w{1,100}))\s?=>\s?"
-)
-_RUBY_NIL = re.compile(r": nil(?=[,}\]])")
-
-
-def _as_json_of_ruby(text: str) -> str:
-    """Return a text whose hashes are written as JSON, where they are written as Ruby does."""
-    if "=>" not in text:
-        return text
-    text = _RUBY.sub(lambda pair: f'{pair["open"]}"{pair["text"] or pair["symbol"]}": ', text)
-    return _RUBY_NIL.sub(": null", text)
-
-
-def embedded_json(text: str) -> Iterator[JsonValue]:
-    """JSON objects and arrays inside a message, also in Python's writing; at most three."""
-    decoder = json.JSONDecoder()
-    text = _as_json_of_ruby(text)
-    position, found = 0, 0
-    for _ in range(_MAX_OPENINGS):
-        match = _OPENING.search(text, position)
-        if found == 3 or match is None:
-            return
-        try:
-            if _PYTHON.match(text, match.start()):
-                position = text.rindex("]" if match[0] == "[" else "}") + 1
-                value = literal_eval(text[match.start() : min(position, _MAX_LITERAL)])
-            else:
-                value, position = decoder.raw_decode(text, match.start())
-            check_json_value(value)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            position = match.start() + 1  # InvalidJsonValueError is a ValueError
-            continue
-        found += 1
-        yield value
 
 
 # ------------------------------------------------------------------ phrases
@@ -387,7 +345,7 @@ def _printed_names(message: str) -> tuple[str, ...]:
     if found is None:
         return ()
     try:
-        schema = literal_eval(found["schema"].strip()[:_MAX_LITERAL])
+        schema = literal_eval(found["schema"].strip()[:MAX_LITERAL])
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return ()
     names = schema.get("properties") if isinstance(schema, dict) else None

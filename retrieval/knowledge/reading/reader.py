@@ -22,9 +22,9 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.knowledge.reading.category import CODES, UNREAD, categorise, code_within
+from retrieval.knowledge.reading.embedded import embedded_json
 from retrieval.knowledge.reading.faults import (
     Fault,
-    embedded_json,
     is_number,
     of_alternatives,
     read_complaints,
