@@ -74,7 +74,7 @@ def test_learning_waits_for_an_answer_that_is_made_and_not_for_ever() -> None:
 def test_what_stays_is_spared_the_garbage_collector() -> None:
     """What becomes garbage of it is found when it is time: sooner while nothing is learned."""
     now = [0.0]
-    threshold, frozen = gc.get_threshold(), gc.get_freeze_count()
+    threshold = gc.get_threshold()
     gc.collect()
     try:
         settle_memory()
@@ -93,7 +93,7 @@ def test_what_stays_is_spared_the_garbage_collector() -> None:
         assert gone() is None
         now[0] += pacing.GARBAGE_S
         assert keeper.tend(is_idle=False)
-        assert gc.get_freeze_count() > frozen
+        assert gc.get_freeze_count() > 0
     finally:
         gc.set_threshold(*threshold)
         gc.unfreeze()

@@ -22,7 +22,8 @@ def main() -> int:
     from aftercall import cli
     from ingest.indexer import Indexer
     from mongo.mongodb.knowledge import MongoKnowledge
-    from mongo.sqlite.knowledge import SqliteKnowledge, open_sqlite_store
+    from mongo.sqlite.knowledge import SqliteKnowledge
+    from mongo.sqlite.store import open_sqlite_store
     from retrieval.index import opening
     from service import learning, rebuild, stores
 
