@@ -293,19 +293,29 @@ def _of_name(fault: Fault, parameters: JsonObject, schema: JsonObject) -> Fault:
     view = object_view(schema, tuple(above), around) if above else view_of_schema(schema)
     if view is None or not view.parameters:
         return fault
-    if name not in around and name in view.parameters:
-        return replace(fault, kind="missing", value_text=None)
-    if above:
-        is_unknown = general(fault.path) in unknown_inside(schema, parameters)
-    else:
-        is_unknown = name in view.unknown(around) and not schema.get("additionalProperties")
-    if is_unknown and name in around and fault.kind in _VAGUE:
+    is_vague = fault.kind in _VAGUE
+    if name not in around:
+        is_known = name in view.parameters
+        return (
+            replace(fault, kind="missing", value_text=None) if is_known and not is_vague else fault
+        )
+    if is_vague and _is_unknown(fault.path, around, view, parameters, schema):
         return replace(fault, kind="unexpected", value_text=None)
     return fault
 
 
+def _is_unknown(
+    path: Path, around: JsonObject, view: ToolView, parameters: JsonObject, schema: JsonObject
+) -> bool:
+    """Return whether the schema has no such name at a place, and takes no others there."""
+    if len(path) > 1:
+        return general(path) in unknown_inside(schema, parameters)
+    return path[0] in view.unknown(around) and not schema.get("additionalProperties")
+
+
 _OF_NAMES = frozenset({"missing", "unexpected"})
 _VAGUE = frozenset({"invalid", "not_found"})
+"""Kinds of fault that may be about a name as well; what is not found may also be a thing."""
 
 
 def _of_form(fault: Fault) -> Fault:

@@ -158,7 +158,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     placed += [each for fault in placed for each in strangers(fault, parameters)]
     faults = tuple(_dedupe(_joined(list(_dedupe(of_alternatives(placed))))))
     # Of files or code of its own, and not of the call; but for a value of it.
-    if _PRINTED.match(message) or _SENT_CODE.search(message):
+    is_of_program = bool(_PRINTED.match(message) or _SENT_CODE.search(message))
+    if is_of_program:
         faults = tuple(f for f in faults if f.path and f.value_text is not None)
     if exact := next((form for form in told_forms(message) if "'T'" in form), None):
         faults = tuple(
@@ -182,7 +183,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     if (below := _below_root(message, leaves)) is not None:
         faults, reading = (below,), replace(reading, category="invalid_parameters")
     faults = _placed(faults, reading.category, message, leaves)
-    if not any(fault.path for fault in faults) and reading.category in _NAMING:
+    is_unplaced = not is_of_program and not any(fault.path for fault in faults)
+    if is_unplaced and reading.category in _NAMING:
         faults = (*faults, *_named(message, parameters))
     # What is neither sent nor missing may be anyone's data, and no name of a parameter.
     names = {
@@ -307,8 +309,8 @@ def _placed(
 
 _NAMING = frozenset({"invalid_parameters", "not_found", "unknown"})
 _A_NAME = re.compile(
-    r"(?<![\w-])(?:(?P<quote>['\"`])|:)?(?P<name>[A-Za-z_][\w-]{2,63})(?(quote)(?P=quote))"
-    r"(?![\w-]|\s?[:=])"
+    r"(?P<quote>['\"`])(?P<quoted>[A-Za-z_][\w-]{2,63})(?P=quote)(?!\s?[:=])"
+    r"|(?<![\w'\"`-])(?P<bare>[A-Za-z_][\w-]{2,63})(?![\w'\"`-]|\s?[:=])"
 )
 """A name in a message, and no member of an object that the message echoes."""
 _SHAPED = re.compile(r"[a-z0-9][A-Z_-]|_")
@@ -320,9 +322,9 @@ def _named(message: str, parameters: JsonObject) -> Iterator[Fault]:
     A message names a key in marks, or where the key has the shape of a name and of no plain word.
     """
     shown = {
-        found["name"]
+        found["quoted"] or found["bare"]
         for found in _A_NAME.finditer(message)
-        if found["quote"] or _SHAPED.search(found["name"])
+        if found["quoted"] or _SHAPED.search(found["bare"])
     }
     keys = dict.fromkeys(
         path[:end]
