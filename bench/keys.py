@@ -19,7 +19,8 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from aftercall.models import KeySpec  # noqa: E402  # after the path
-from service.keys import CONSOLE, create_key  # noqa: E402
+from service.api.keys import create_key  # noqa: E402
+from service.keys import CONSOLE, KeySpace  # noqa: E402
 from tests.service.running_service import hashing_settings, on_loop, running  # noqa: E402
 
 KEYS = 1_000
@@ -35,7 +36,7 @@ def measure(requests: int) -> dict[str, float]:
         keys = guarded.context.keys
         spec = KeySpec(name="bench", workspace="default", scopes=["read"])
         for _ in range(KEYS):
-            secret = on_loop(guarded, create_key(keys, CONSOLE, spec)).secret
+            secret = on_loop(guarded, create_key(KeySpace(keys, CONSOLE), spec)).secret
         headers = {"authorization": f"Bearer {secret}"}
         times: dict[str, list[float]] = {"without": [], "with": []}
         with httpx2.Client(base_url=guarded.url, headers=headers) as client:

@@ -17,10 +17,12 @@ from aftercall import models as m
 from aftercall.models.base import Name
 from ingest.leases import LeaseKeeper
 from mongo.records import decoded, encoded
-from service import statistics
-from service.context import Context
+from service.api.patterns import read_pattern_statistics
+from service.api.statistics import read_called_tools, sum_windows
+from service.context import Context, Space
 from service.dashboard import words as w
 from service.lifecycle import beside
+from service.requests import WindowList
 
 EVERY: Final = timedelta(hours=1)
 """Between two alerts about one tool."""
@@ -93,7 +95,9 @@ async def send_alerts(context: Context, url: str) -> int:
     now = context.clock()
     fact = await context.store.metadata.get(_FACT)
     found = [
-        each for name in await context.store.events.heads() for each in await news(context, name)
+        each
+        for name in await context.store.events.heads()
+        for each in await news(Space(context, name))
     ]
     if fact is None:  # what was there before anyone asked is no news
         await _keep(context, {thing: now for thing, _ in found})
@@ -118,14 +122,15 @@ async def _keep(context: Context, said: Said) -> None:
     await context.store.metadata.put(_FACT, encoded(said).decode())
 
 
-async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
+async def news(space: Space) -> list[tuple[str, Alert]]:
     """Return what is new in a workspace, each with a key of its own; masked as everywhere."""
+    context, workspace = space
     now, base = context.clock(), context.settings.server.public_url
     found = changes(
-        (await statistics.totals(context, workspace, with_durations=False)).windows[0],
-        await statistics.patterns(context, workspace, "24h", 50),
-        await statistics.called(context, workspace, "24h", _TOOLS),
-        await statistics.called(context, workspace, "7d", _TOOLS),
+        (await sum_windows(space, asked=["24h"], with_durations=False))[0],
+        await read_pattern_statistics(space, WindowList(window="24h", limit=50)),
+        await read_called_tools(space, "24h", _TOOLS),
+        await read_called_tools(space, "7d", _TOOLS),
     )
     told: list[tuple[str, Alert]] = []
 

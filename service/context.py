@@ -7,15 +7,13 @@ about. Stores, index, embedder and what stands on them are opened and closed her
 
 import asyncio
 import time
-import weakref
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-
-from cachetools import LRUCache, TTLCache
+from typing import Any, NamedTuple, TypeVar
 
 from aftercall.files import key_file
 from aftercall.redaction import Redactor
@@ -25,10 +23,8 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import Store
-from mongo.records import CounterSum, ToolKey
 from retrieval.answers.fitness.history import ToolHistory
 from retrieval.answers.fitness.search import ToolChooser
-from retrieval.answers.known_tools.facts import ToolFacts
 from retrieval.answers.proposers.registry import register_plugins
 from retrieval.answers.suggest import Suggester
 from retrieval.index.protocol import VectorIndex
@@ -43,6 +39,7 @@ from service.nightly import nightly
 from service.settings import Settings
 from service.stores import open_stores, opened_control
 
+CacheT = TypeVar("CacheT")
 _RELEARN_S = 60.0
 """After learning again has failed."""
 
@@ -67,18 +64,7 @@ class Context:
     """When a tool is stated to be asked for several jobs."""
     clock: Callable[[], datetime]
     """The time now, with a zone."""
-    tool_facts: TTLCache[ToolKey, tuple[list["weakref.ref[object] | None"], ToolFacts]]
-    """What `service.known_tools` made of each tool, and from what: `Memory` replaces what it
-    changes. Facts fade over days and agents ask often, so they are kept for a minute."""
-    sums: TTLCache[Hashable, list[CounterSum]]
-    """What `service.windows` read: pages of many viewers ask for the same each second. What was
-    learned since is never left out."""
-    top_tools: TTLCache[Hashable, list[ToolKey]]
-    """Which tools counted most, in the same way."""
-    sums_of_past_hours: TTLCache[Hashable, list[CounterSum]]
-    """Of hours that are over, as long as no more is counted in them."""
-    pattern_marks: LRUCache[Hashable, Mapping[str, str]]
-    """Patterns of failures by their marks, of workspaces as of a consolidation: some MB each."""
+    caches: "Caches"
     seed_patterns: int
     memory: Memory
     learning: Learning
@@ -99,6 +85,30 @@ class Context:
     async def note(self, workspace: str, action: str, subject: str) -> None:
         """Add to the audit what the caller did."""
         await self.keys.note(self.caller, workspace, action, subject)
+
+
+class Caches:
+    """What features keep of their work for a while: one cache for each class that a feature has."""
+
+    def __init__(self) -> None:
+        self._by_class: dict[type[Any], Any] = {}
+
+    def get_cache(self, kind: type[CacheT]) -> CacheT:
+        """Return the cache of a class, which is made without arguments when it is first needed."""
+        if kind not in self._by_class:
+            self._by_class[kind] = kind()
+        found: CacheT = self._by_class[kind]
+        return found
+
+
+class Space(NamedTuple):
+    """Where an operation works: the open context with its caller, and the caller's workspace.
+
+    Every operation of `service.api` takes it first, whoever calls: a route, a page or a script.
+    """
+
+    context: Context
+    workspace: str
 
 
 @dataclass(slots=True)
@@ -197,11 +207,7 @@ async def open_context(
                 **settings.boundaries.model_dump(exclude={"half_life_days"}),
             ),
             clock=lambda: datetime.now(UTC),
-            tool_facts=TTLCache(maxsize=2_000, ttl=60),
-            sums=TTLCache(maxsize=512, ttl=5),
-            top_tools=TTLCache(maxsize=64, ttl=5),
-            sums_of_past_hours=TTLCache(maxsize=256, ttl=3600),
-            pattern_marks=LRUCache(maxsize=20),
+            caches=Caches(),
             memory=memory,
             seed_patterns=len(stores.seeds.entries),
             learning=learning,

@@ -27,17 +27,38 @@ from ingest.intake import ExecutionConflictError, InvalidExecutionError
 from mongo.errors import KeyChangedError, StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.index.protocol import VectorIndexError
 from retrieval.knowledge.rows.registry import NoToolFitsError, UnknownNameError
-from service.feedback import CorrectionConflictError, NotRecordedError
 from service.keys import KeyRefusedError, UnknownKeyError
 from service.logs import log_event
-from service.promotions import NothingBeforeError, NotPromotedError
-from service.tools import InvalidChangeError, RefusedError
 
 logger = logging.getLogger(__name__)
 MAX_MESSAGE = 500
 """Characters of a message: enough for a field's path and a cure, not for an echo of the input."""
 TRACES: Final = "/v1/traces"
 PROTOBUF: Final = "application/x-protobuf"
+
+
+class InvalidChangeError(ValueError):
+    """The change is wrong by itself, such as a path that leaves its folder."""
+
+
+class RefusedError(ValueError):
+    """The change makes no sense here, such as a circle of `evolvedFrom`; the message states why."""
+
+
+class NothingBeforeError(LookupError):
+    """There is nothing to go back to."""
+
+
+class NotPromotedError(LookupError):
+    """Nothing is promoted in the namespace."""
+
+
+class NotRecordedError(LookupError):
+    """No such suggestion was made, or no such call of the session is recorded, in the workspace."""
+
+
+class CorrectionConflictError(ValueError):
+    """The correction id is taken by a correction with other content."""
 
 
 class ProblemError(HTTPException):

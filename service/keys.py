@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple, get_args
 
 from aftercall import models as m
@@ -275,6 +275,13 @@ class Keyring:
             await self.store.used(uses)
 
 
+class KeySpace(NamedTuple):
+    """Where an operation on keys works: the keys, and who asks for it."""
+
+    keyring: Keyring
+    access: Access
+
+
 def quorum_of(settings: Settings, keyring: Keyring) -> int:
     """Return how many principals' repairs a semantic change wants.
 
@@ -350,77 +357,6 @@ def bootstrap_key(settings: Settings) -> StoredKey | None:
     )  # fmt: skip
 
 
-# Operations: for the routes and for the command line, which has no service.
-
-
-async def list_keys(keyring: Keyring, access: Access) -> m.KeyList:
-    """Return the keys of the caller's workspace, revoked ones too."""
-    keys = await keyring.store.keys()
-    if keyring.bootstrap is not None:
-        keys.insert(0, keyring.bootstrap)
-    return m.KeyList(keys=[_shown(key) for key in keys if access.sees(key.workspace)])
-
-
-async def create_key(keyring: Keyring, access: Access, spec: m.KeySpec) -> m.IssuedKey:
-    """Return a new key; for the caller's workspace, or by an operator for any.
-
-    An `UnknownKeyError` where it is for another workspace; a `KeyRefusedError` where the caller has
-    no key himself, so that anyone could be he.
-    """
-    _may_change(access)
-    if not access.sees(spec.workspace):
-        raise UnknownKeyError(f"there is no workspace {spec.workspace!r} for this key")
-    secret = secrets.token_urlsafe(32)
-    key = StoredKey(
-        id=secrets.token_hex(8),
-        name=spec.name,
-        workspace=spec.workspace,
-        scopes=tuple(sorted(set(spec.scopes))),
-        secret_hash=hash_of(secret),
-        created_at=keyring.clock(),
-        expires_at=spec.expires_at,
-        rate=spec.rate,
-    )
-    return await _put(keyring, access, "key.create", key, None, secret)
-
-
-async def rotate_key(
-    keyring: Keyring, access: Access, key_id: str, rotation: m.KeyRotation
-) -> m.IssuedKey:
-    """Return a new secret; the former one holds on for a while. Raises as `revoke_key`."""
-    before = await _one(keyring, access, key_id)
-    now, secret = keyring.clock(), secrets.token_urlsafe(32)
-    key = replace(
-        before,
-        secret_hash=hash_of(secret),
-        former_hash=before.secret_hash,
-        former_until=now + timedelta(seconds=rotation.overlap_s),
-    )
-    return await _put(keyring, access, "key.rotate", key, before, secret)
-
-
-async def revoke_key(keyring: Keyring, access: Access, key_id: str) -> None:
-    """End a key at once; it stays listed.
-
-    An `UnknownKeyError` where there is no such key, or it was revoked before; a `KeyRefusedError`
-    where it is the bootstrap key, or the caller has none.
-    """
-    before = await _one(keyring, access, key_id)
-    key = replace(before, revoked_at=keyring.clock())
-    await _put(keyring, access, "key.revoke", key, before, "")
-
-
-async def audit(
-    keyring: Keyring, access: Access, *, limit: int, before: int | None = None
-) -> m.AuditList:
-    """Entries of the caller's workspace, or of all for an operator, the latest first."""
-    only = None if access.workspace == m.ALL_WORKSPACES else access.workspace
-    entries = await keyring.store.entries(limit, before=before, workspace=only)
-    return m.AuditList(
-        entries=[m.AuditRecord.model_validate(each, from_attributes=True) for each in entries]
-    )
-
-
 class Verdict(NamedTuple):
     """What a look at the whole audit has shown."""
 
@@ -461,41 +397,3 @@ async def verify_audit(
     if not seen and known is not None:
         return Verdict(head, f"entry {known.position} is not the one that was noted")
     return Verdict(head)
-
-
-def _may_change(access: Access) -> None:
-    if access == ANYBODY:
-        raise KeyRefusedError(
-            "the first key is made on the service's own machine: run `aftercall keys create`"
-        )
-
-
-async def _one(keyring: Keyring, access: Access, key_id: str) -> StoredKey:
-    _may_change(access)
-    if keyring.bootstrap is not None and key_id == keyring.bootstrap.id and access.sees("*"):
-        raise KeyRefusedError(
-            "this key is of the service's settings: change AFTERCALL_KEYS_BOOTSTRAP and restart it"
-        )
-    for key in await keyring.store.keys():
-        if key.id == key_id and access.sees(key.workspace) and key.revoked_at is None:
-            return key
-    raise UnknownKeyError("there is no such key; GET /keys and `aftercall keys list` show those")
-
-
-async def _put(
-    keyring: Keyring,
-    access: Access,
-    action: str,
-    key: StoredKey,
-    before: StoredKey | None,
-    secret: str,
-) -> m.IssuedKey:
-    entry = AuditEntry(action, key.id, access.principal, key.workspace, keyring.clock())
-    await keyring.store.append(entry, key, before)
-    await keyring.refresh()
-    return m.IssuedKey(key=_shown(key), secret=f"ac_{key.id}_{secret}" if secret else "")
-
-
-def _shown(key: StoredKey) -> m.KnownKey:
-    fields = {name: getattr(key, name) for name in m.KnownKey.model_fields}
-    return m.KnownKey.model_validate(fields | {"scopes": list(key.scopes)})

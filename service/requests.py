@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Depends, Path, Query, Request, Response, Security
 from fastapi.openapi.models import HTTPBearer
@@ -33,7 +33,7 @@ from aftercall.explain import explain, explain_request
 from aftercall.json_values import MAX_DEPTH, read_json
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
-from service.context import Context, Lifecycle
+from service.context import Context, Lifecycle, Space
 from service.errors import (
     InvalidProblemError,
     MalformedJsonError,
@@ -43,15 +43,8 @@ from service.errors import (
     UnavailableError,
     safe_message,
 )
-from service.keys import DEFAULT_WORKSPACE, Access
+from service.keys import DEFAULT_WORKSPACE, Access, KeySpace
 from service.middleware import access_of
-
-
-class Space(NamedTuple):
-    """Where a request is answered: the open context, and the workspace of its caller."""
-
-    context: Context
-    workspace: str
 
 
 class SpaceFor(SecurityBase):
@@ -94,10 +87,20 @@ def opened(request: Request, scope: m.Scope) -> Context:
 
 
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-Recording = Annotated[Space, Security(SpaceFor("record"), scopes=["record"])]
-Suggesting = Annotated[Space, Security(SpaceFor("suggest"), scopes=["suggest"])]
-Reading = Annotated[Space, Security(SpaceFor("read"), scopes=["read"])]
-Administering = Annotated[Space, Security(SpaceFor("admin"), scopes=["admin"])]
+Record = Annotated[Space, Security(SpaceFor("record"), scopes=["record"])]
+"""The space of a caller whose key has the scope of that name; and so the three below."""
+Suggest = Annotated[Space, Security(SpaceFor("suggest"), scopes=["suggest"])]
+Read = Annotated[Space, Security(SpaceFor("read"), scopes=["read"])]
+Admin = Annotated[Space, Security(SpaceFor("admin"), scopes=["admin"])]
+_ADMIN = SpaceFor("admin")
+
+
+async def _open_key_space(space: Annotated[Space, Security(_ADMIN, scopes=["admin"])]) -> KeySpace:
+    return KeySpace(space.context.keys, space.context.caller)
+
+
+KeyAdmin = Annotated[KeySpace, Depends(_open_key_space)]
+"""Of an admin, what operations on keys need; the command line makes its own."""
 
 
 class _NameInPath(PathConvertor):
@@ -135,7 +138,9 @@ class Window(m.WireModel):
     window: m.UsageWindow = Field(default="24h", description="Up to now.")
 
 
-class _List(Window):
+class WindowList(Window):
+    """Of which time, and how many entries."""
+
     limit: int = Field(
         default=100, ge=1, le=500, description="Entries of each list in the answer, at most."
     )
@@ -145,10 +150,14 @@ class _Nothing(m.WireModel):
     pass
 
 
-NoQuery = Annotated[_Nothing, Query()]
-"""Of routes that take no parameters, so that what is meant for another route is not passed over."""
+async def _refuse_query(_query: Annotated[_Nothing, Query()]) -> None:
+    """Take no parameters, so that what is meant for another route is not passed over."""
+
+
+NO_QUERY = Depends(_refuse_query)
+"""A dependency of routes that take no parameters in the query."""
 WindowQuery = Annotated[Window, Query()]
-ListQuery = Annotated[_List, Query()]
+ListQuery = Annotated[WindowList, Query()]
 
 
 class ToolFilter(m.WireModel):

@@ -40,20 +40,20 @@ class KnownRule(NamedTuple):
     removal: RuleRemoval
 
 
-async def rules(
+async def list_rules(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[KnownRule]:
     """Give what was learned of one tool, or of each that a repair was learned of."""
 
     def read(row: Row) -> list[KnownRule]:
-        return list(_of(tool_of_row(workspace, row.key), KNOWLEDGE.decode(row)))
+        return list(_read_rules(tool_of_row(workspace, row.key), KNOWLEDGE.decode(row)))
 
-    async for row in _noted(store, workspace, KNOWLEDGE, TAUGHT, tool):
+    async for row in _list_noted(store, workspace, KNOWLEDGE, TAUGHT, tool):
         for each in await asyncio.to_thread(read, row):
             yield each
 
 
-def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
+def _read_rules(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
     for signature in known.signatures.values():
         found = {
             edit_key(each.edits): (each.edits, each.sessions, [e.agent for e in each.mended],
@@ -81,7 +81,7 @@ def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
             yield KnownRule(told, RuleRemoval(tool, signature.signature, key))
 
 
-async def _noted(
+async def _list_noted(
     store: Store, workspace: str, kind: RowKind[Any], noted: RowKind[Any], tool: ToolKey | None
 ) -> AsyncIterator[Row]:
     """Give rows of a kind, by key, of those tools alone that another kind notes."""
@@ -93,11 +93,11 @@ async def _noted(
             yield row
 
 
-async def bursts(
+async def list_bursts(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[MarkBurst]:
     """Tools that one key marked again and again within an hour, and how often."""
-    async for row in _noted(store, workspace, STATISTICS, MARKED, tool):
+    async for row in _list_noted(store, workspace, STATISTICS, MARKED, tool):
         marks = Counter(
             (each.by, each.at // 3600)
             for version in STATISTICS.decode(row).versions.values()
@@ -109,7 +109,7 @@ async def bursts(
             yield MarkBurst(server_name=of.server_name, tool_name=of.tool_name, marks=most)
 
 
-async def remove_rule(store: Store, rule: KnownRule, change: RuleChange = "remove") -> None:
+async def change_rule(store: Store, rule: KnownRule, change: RuleChange = "remove") -> None:
     """Strike it out, or switch it off or on; known to whoever learns next, in rebuilds too."""
     event = removal_event(replace(rule.removal, change=change))
     await store.events.append(rule.removal.tool.workspace, [event])

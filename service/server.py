@@ -31,7 +31,28 @@ from aftercall.stages import measured_by
 from embeddings.embedders import CachedEmbedder
 from retrieval.knowledge.reading.classifier import shipped_head
 from service.alerts import alerting
+from service.api import (
+    corrections,
+    executions,
+    fitness,
+    health,
+    hooks,
+    keys,
+    known_tools,
+    patterns,
+    promotions,
+    recommendations,
+    reflection,
+    statistics,
+    status,
+    suggestions,
+    tools,
+    workspaces,
+)
+from service.api.mcp import install_mcp
+from service.api.openapi_document import install_openapi, render_docs
 from service.context import Context, Lifecycle, open_context
+from service.dashboard.routes import install_dashboard
 from service.errors import install_error_handlers
 from service.heartbeat import heartbeat
 from service.hooks.handling import ChangedCalls
@@ -48,23 +69,6 @@ from service.lifecycle import (
 from service.logs import log_event
 from service.metrics import RequestMetrics
 from service.middleware import BodyLimits, HostGuard, KeyGuard, RequestLog
-from service.routes import (
-    boundaries,
-    choosing,
-    hooks,
-    keys,
-    known_tools,
-    promotions,
-    recording,
-    service,
-    statistics,
-    suggesting,
-    tools,
-    workspaces,
-)
-from service.routes.dashboard import install_dashboard
-from service.routes.mcp import install_mcp
-from service.routes.openapi_document import install_openapi, render_docs
 from service.settings import LimitSettings, Settings
 from service.stores import Stores, open_stores
 from service.version import VERSION
@@ -104,14 +108,14 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
     # may hold as much as `limits.unpacked_bytes`, many times what came.
     app.state.trace_turns = asyncio.Semaphore(2)
-    app.state.passed_over = recording.PassedOverSpans()
+    app.state.passed_over = executions.PassedOverSpans()
     app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)
     # Names in paths may hold slashes, so what is longer comes before what would take it whole.
     for topic in (
-        recording, suggesting, hooks, choosing, boundaries, tools, promotions, known_tools,
-        statistics, keys, workspaces, service,
+        executions, suggestions, hooks, fitness, health, corrections, recommendations, tools,
+        promotions, known_tools, statistics, reflection, patterns, keys, workspaces, status,
     ):  # fmt: skip
         app.include_router(topic.router)
     install_mcp(app, settings)

@@ -6,10 +6,12 @@ that whole days add up to them. One of dates has whole hours or days, and ends n
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
+
+from cachetools import TTLCache
 
 from aftercall import models as m
 from aftercall.tables import summed
@@ -17,7 +19,7 @@ from mongo.contents import hour_of
 from mongo.protocol import CounterDimension
 from mongo.records import EPOCH, CounterSum, Cursor, ToolKey
 from retrieval.knowledge.rows import counters as what
-from service.context import Context
+from service.context import Space
 
 _DAY = 24
 _DAYS: Mapping[m.UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
@@ -25,12 +27,41 @@ _MAX_HOURS = 48
 """Hours of the longest window of dates that is shown hour by hour."""
 
 
+class _Sums(TTLCache[Hashable, list[CounterSum]]):
+    """What the store summed up: pages of many viewers ask for the same each second.
+
+    What was learned since is never left out, for each key names what was learned.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(maxsize=512, ttl=5)
+
+
+class _PastSums(TTLCache[Hashable, list[CounterSum]]):
+    """Sums of hours that are over; they hold as long as no more is counted in those hours."""
+
+    def __init__(self) -> None:
+        super().__init__(maxsize=256, ttl=3600)
+
+
+class _TopTools(TTLCache[Hashable, list[ToolKey]]):
+    """Which tools counted most, kept like `_Sums`."""
+
+    def __init__(self) -> None:
+        super().__init__(maxsize=64, ttl=5)
+
+
+CALL_COUNTERS = (
+    what.SUCCESS, what.FAILURE, what.RETRY_SUCCESS, what.RETRY_FAILURE, what.FOLLOWED_SUCCESS,
+    what.FOLLOWED_FAILURE,
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class WindowHours:
     """Hours of a workspace since 1970, `first` and `last` among them; a step is one hour or 24."""
 
-    context: Context
-    workspace: str
+    space: Space
     window: m.UsageWindow
     first: int
     last: int
@@ -55,12 +86,12 @@ class WindowHours:
 
     async def about(self) -> dict[str, Any]:
         """Return what every answer states of its window."""
-        context = self.context
+        context, workspace = self.space
         now = context.clock().astimezone(UTC)
         # Before the log is read, which else may lack an answer.
         is_settled = context.suggester.is_settled()
-        head = (await context.store.events.heads()).get(self.workspace)
-        cursor = (await context.store.knowledge.cursors()).get(self.workspace)
+        head = (await context.store.events.heads()).get(workspace)
+        cursor = (await context.store.knowledge.cursors()).get(workspace)
         learned, there = cursor.position if cursor else 0, head.position if head else 0
         return {
             "window": self.window,
@@ -80,13 +111,14 @@ class WindowHours:
         Counters only grow within a generation, so hours that are over hold what they held as long
         as no more is counted in them.
         """
-        knowledge, over_lately = self.context.store.knowledge, self.context.sums_of_past_hours
+        context, workspace = self.space
+        knowledge, over_lately = context.store.knowledge, context.caches.get_cache(_PastSums)
         generation = knowledge.generation
-        seen = (generation, (await knowledge.cursors()).get(self.workspace))
-        over = replace(self, last=min(self.last, hour_of(self.context.clock()) - 1))
+        seen = (generation, (await knowledge.cursors()).get(workspace))
+        over = replace(self, last=min(self.last, hour_of(context.clock()) - 1))
         rest = replace(self, first=over.last + 1)
         counted = sum(each.number for each in await over.read(seen, (what.COUNTED,)))
-        key = (generation, self.workspace, over.first, over.last, *names, by, tools, counted)
+        key = (generation, workspace, over.first, over.last, *names, by, tools, counted)
         if (closed := over_lately.get(key)) is None:
             closed = await over.read(seen, names, by, tools)
             if knowledge.generation != generation:  # these are of the one after it
@@ -108,11 +140,12 @@ class WindowHours:
         tools: tuple[ToolKey, ...] | None = None,
     ) -> list[CounterSum]:
         """What the store sums up, read once while the generation and its cursor are as `seen`."""
-        kept = self.context.sums
-        key = (*seen, self.workspace, self.first, self.last, *names, by, tools)
+        context, workspace = self.space
+        kept = context.caches.get_cache(_Sums)
+        key = (*seen, workspace, self.first, self.last, *names, by, tools)
         if (found := kept.get(key)) is None:
-            found = kept[key] = await self.context.store.counters.sums(
-                self.workspace, names, since=self.first, until=self.last, by=by, tools=tools
+            found = kept[key] = await context.store.counters.sums(
+                workspace, names, since=self.first, until=self.last, by=by, tools=tools
             )
         return found
 
@@ -134,12 +167,13 @@ class WindowHours:
 
     async def top_tools(self, names: Sequence[str], limit: int) -> list[ToolKey]:
         """Return the tools that counted most, read once while nothing is learned."""
-        knowledge, kept = self.context.store.knowledge, self.context.top_tools
-        seen = (knowledge.generation, (await knowledge.cursors()).get(self.workspace))
-        key = (*seen, self.workspace, self.first, self.last, *names, limit)
+        context, workspace = self.space
+        knowledge, kept = context.store.knowledge, context.caches.get_cache(_TopTools)
+        seen = (knowledge.generation, (await knowledge.cursors()).get(workspace))
+        key = (*seen, workspace, self.first, self.last, *names, limit)
         if (found := kept.get(key)) is None:
-            found = kept[key] = await self.context.store.counters.top_tools(
-                self.workspace, names, since=self.first, until=self.last, limit=limit
+            found = kept[key] = await context.store.counters.top_tools(
+                workspace, names, since=self.first, until=self.last, limit=limit
             )
         return found
 
@@ -155,23 +189,29 @@ class WindowHours:
         return sums
 
 
-def span_of(context: Context, workspace: str, window: m.UsageWindow) -> WindowHours:
+async def read_window(space: Space, window: m.UsageWindow) -> tuple[WindowHours, dict[str, Any]]:
+    """Return the hours of a window, and what every answer states of it."""
+    hours = span_of(space, window)
+    return hours, await hours.about()
+
+
+def span_of(space: Space, window: m.UsageWindow) -> WindowHours:
     """Return the hours of a window of a workspace."""
-    last = hour_of(context.clock())
+    last = hour_of(space.context.clock())
     if dates := m.window_dates(window):
         first, end = map(hour_of, dates)
         last = min(last, end - 1)
         step = 1 if end - first <= _MAX_HOURS else _DAY
-        return WindowHours(context, workspace, window, min(first, last), last, step)
+        return WindowHours(space, window, min(first, last), last, step)
     if window == "24h":
-        return WindowHours(context, workspace, window, last - _DAY, last, 1)
+        return WindowHours(space, window, last - _DAY, last, 1)
     first = last - last % _DAY - (_DAYS[window] - 1) * _DAY
-    return WindowHours(context, workspace, window, first, last, _DAY)
+    return WindowHours(space, window, first, last, _DAY)
 
 
-def window_before(context: Context, window: m.UsageWindow) -> m.UsageWindow:
+def window_before(space: Space, window: m.UsageWindow) -> m.UsageWindow:
     """Return the same span of time before a window."""
-    before = span_of(context, "", window).before
+    before = span_of(space, window).before
     ends = _moment(before.first), _moment(before.last)
     is_days = ends[0].hour == 0 and ends[1].hour == _DAY - 1
     return "..".join(each.strftime("%Y-%m-%d" if is_days else "%Y-%m-%dT%H") for each in ends)
@@ -179,3 +219,24 @@ def window_before(context: Context, window: m.UsageWindow) -> m.UsageWindow:
 
 def _moment(hour: int) -> datetime:
     return EPOCH + timedelta(hours=hour)
+
+
+def rank_counts(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return names with their counts, the greatest count first."""
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+
+
+def call_counts(
+    calls: Counter[str], worked: str = what.SUCCESS, failed: str = what.FAILURE
+) -> m.CallCounts:
+    """Return successes and failures, by the names of their counters."""
+    return m.CallCounts(successes=calls[worked], failures=calls[failed])
+
+
+def call_fields(calls: Counter[str]) -> dict[str, Any]:
+    """Return the fields that each model of counted calls has."""
+    return {
+        **dict(call_counts(calls)),
+        "retries": call_counts(calls, what.RETRY_SUCCESS, what.RETRY_FAILURE),
+        "suggested": call_counts(calls, what.FOLLOWED_SUCCESS, what.FOLLOWED_FAILURE),
+    }

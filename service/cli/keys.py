@@ -67,12 +67,14 @@ def _days(text: str) -> float:
 
 def _run(args: argparse.Namespace) -> int:
     from aftercall.models import KeyRotation, KeySpec  # heavy imports wait for `--help`
-    from service import keys
+    from service.api import keys
     from service.key_archive import pack_keys, restore_keys
+    from service.keys import CONSOLE, KeySpace
 
     content = _read_file(args.file) if args.action == "import" else b""
 
     async def done(keyring: "Keyring") -> None:
+        space = KeySpace(keyring, CONSOLE)
         if args.action == "create":
             spec = KeySpec(
                 name=args.name,
@@ -83,12 +85,12 @@ def _run(args: argparse.Namespace) -> int:
                 else datetime.now(UTC) + timedelta(days=args.days),
                 rate=args.rate,
             )
-            _issued(await keys.create_key(keyring, keys.CONSOLE, spec))
+            _issued(await keys.create_key(space, spec))
         elif args.action == "rotate":
             rotation = KeyRotation(overlap_s=args.overlap_s)
-            _issued(await keys.rotate_key(keyring, keys.CONSOLE, args.id, rotation))
+            _issued(await keys.rotate_key(space, args.id, rotation))
         elif args.action == "revoke":
-            await keys.revoke_key(keyring, keys.CONSOLE, args.id)
+            await keys.revoke_key(space, args.id)
             say(f"revoked {args.id}; what it reported stays")
         elif args.action == "export":
             try:
@@ -100,7 +102,7 @@ def _run(args: argparse.Namespace) -> int:
             count = await restore_keys(keyring.store, content)
             say(f"restored {count} keys with their audit; their secrets hold as before")
         else:
-            for key in (await keys.list_keys(keyring, keys.CONSOLE)).keys:
+            for key in (await keys.list_keys(space)).keys:
                 print(_line(key))
 
     _with_keyring(args, done)
@@ -193,6 +195,7 @@ def _add_audit_arguments(parser: argparse.ArgumentParser) -> None:
 def _run_audit(args: argparse.Namespace) -> int:
     from mongo.records import AuditHead
     from service import keys
+    from service.api.keys import AuditQuery, read_audit
 
     position, _, noted = (args.noted or "").partition(":")
     if args.noted and not (position.isdecimal() and noted):
@@ -209,7 +212,8 @@ def _run_audit(args: argparse.Namespace) -> int:
             if verdict.problem:
                 problems.append(verdict.problem)
             return
-        for each in (await keys.audit(keyring, keys.CONSOLE, limit=args.limit)).entries:
+        space = keys.KeySpace(keyring, keys.CONSOLE)
+        for each in (await read_audit(space, AuditQuery(limit=args.limit))).entries:
             print(
                 f"{each.position:>6}  {each.at:%Y-%m-%d %H:%M:%S}  {each.principal:<16}  "
                 f"{each.workspace:<16}  {each.action:<24} {one_line(each.subject)}"

@@ -39,15 +39,15 @@ def _run(args: argparse.Namespace) -> int:
 
 async def _done(settings: "Settings", args: argparse.Namespace) -> None:
     from service.rebuild import opened_beside  # heavy imports wait: `--help` loads this module
-    from service.rules import bursts, remove_rule, rules
+    from service.rules import change_rule, list_bursts, list_rules
 
     async with opened_beside(settings, lambda _: None) as store:
-        found = [each async for each in rules(store, args.workspace)]
+        found = [each async for each in list_rules(store, args.workspace)]
         if args.action == "list":
             for each, _ in found:
                 if each.suspicious or not args.suspicious:
                     print(_line(each))
-            async for burst in bursts(store, args.workspace):
+            async for burst in list_bursts(store, args.workspace):
                 named = f"{burst.marks} marks of {burst.tool_name!r}"
                 print(f"suspicious: {named} by one key in an hour")
             return
@@ -55,7 +55,7 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
         if chosen is None:
             raise AftercallError(f"there is no rule {args.id!r}; `aftercall rules list` shows them")
         if args.action != "explain":
-            await remove_rule(store, chosen, args.action)
+            await change_rule(store, chosen, args.action)
             await note(settings, args.workspace, f"rule.{args.action}", args.id)
             say(f"{_DONE[args.action]}: {one_line(chosen.told.lesson, _MAX_SHOWN)}")
             return

@@ -2,5 +2,5 @@
 
 A page is a function from a `Look` to what is shown, which a template draws. It reads the service's
 own answers, keeps nothing, and is asked for again every second while someone looks;
-`service.routes.dashboard` answers the requests, `static/dashboard.js` puts in what has changed.
+`service.dashboard.routes` answers the requests, `static/dashboard.js` puts in what has changed.
 """

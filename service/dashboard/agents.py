@@ -3,14 +3,16 @@
 from typing import Final
 
 from retrieval.knowledge.rows.registry import UnknownNameError
-from service import statistics
+from service.api.patterns import read_pattern_statistics
+from service.api.statistics import read_agent, read_usage
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, NothingHereError, Shown
+from service.requests import Window, WindowList
 
 MAX_AGENTS: Final = 500
 """Agents in the table, the busiest, as many as `GET /stats/usage` gives."""
-MAX_PATTERNS: Final = 1_000
+MAX_PATTERNS: Final = 500
 """Patterns that are looked through for an agent's name, those met most in the window."""
 _COUNTS: Final = (
     h.Column("calls", "Calls", "number", of=w.calls),
@@ -26,7 +28,7 @@ _REPAIRED: Final = h.Column(
 
 async def agents(look: Look) -> Shown:
     """Return the page of all."""
-    usage = await statistics.usage(*look.space, look.window, MAX_AGENTS)
+    usage = await read_usage(look.space, WindowList(window=look.window, limit=MAX_AGENTS))
     busiest = sorted(usage.by_agent, key=lambda each: (-w.calls(each), each.agent))[:10]
     rates = [(w.one_line(each.agent), w.success_rate(each)) for each in busiest]
     name = h.Column("name", "Agent", of=lambda each: h.Anchor(each.agent, look.agent(each.agent)))
@@ -44,14 +46,16 @@ async def agent(look: Look) -> Shown:
     """Return the page of one."""
     name = look.named["agent"]
     try:
-        found = await statistics.agent(*look.space, name, look.window)
+        found = await read_agent(look.space, name, Window(window=look.window))
     except UnknownNameError as error:
         raise NothingHereError(
             f"{str(error)[:1].upper()}{str(error)[1:]}.",
             "Names count as calls give them, in upper and lower case. The page Agents lists those "
             "that called a tool in the window.",
         ) from error
-    met = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
+    met = await read_pattern_statistics(
+        look.space, WindowList(window=look.window, limit=MAX_PATTERNS)
+    )
     own = [each.pattern for each in met.patterns if name in each.pattern.agents]
     own.sort(key=lambda each: (-each.count, each.pattern_id))
     return look.shows(

@@ -5,11 +5,11 @@ from typing import Final
 
 from aftercall.models import AxisShare, Boundaries, Cohesion
 from aftercall.tables import gathered
+from service.api.health import BoundariesQuery, read_boundaries
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
 from service.dashboard.tools import open_recommendations, place_of
-from service.health import boundaries as boundary_report
 
 MAX_LISTED: Final = 200
 """Clusters, co-occurrences and tools, of each at most so many."""
@@ -19,7 +19,7 @@ MAX_MAPPED: Final = 24
 
 async def boundaries(look: Look) -> Shown:
     """Return the page."""
-    report = await boundary_report(*look.space, MAX_LISTED)
+    report = await read_boundaries(look.space, BoundariesQuery(limit=MAX_LISTED))
     warned = [each for each in report.tools if each.cohesion.warning][:50]
     advice = await open_recommendations(look) if warned else {}
     weight = h.Column("weight", "Weight", "number", "halves every 7 days")

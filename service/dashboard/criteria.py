@@ -3,11 +3,12 @@
 from typing import Final
 
 from aftercall.models import Criterion, Trend
-from service import statistics
-from service.criteria import criteria as read_criteria
+from service.api.reflection import read_criteria
+from service.api.statistics import ToolWindow, read_trend
 from service.dashboard import words as w
 from service.dashboard.charts import rates_chart
 from service.dashboard.look import Look, Shown
+from service.requests import Window
 
 _NAMES: Final = {
     "context": ("Calls with their context", "calls that say what they are for"),
@@ -24,8 +25,8 @@ _NAMES: Final = {
 
 async def criteria(look: Look) -> Shown:
     """Return the page."""
-    found = await read_criteria(*look.space, look.window)
-    trend = await statistics.trend(*look.space, look.window)
+    found = await read_criteria(look.space, Window(window=look.window))
+    trend = await read_trend(look.space, ToolWindow(window=look.window))
     return look.shows(
         "Criteria",
         "criteria",

@@ -3,13 +3,14 @@
 from typing import Final, get_args
 
 from aftercall.models import ErrorCategory, PatternCost, PatternState
-from service import statistics
+from service.api.patterns import rank_patterns, read_consolidated_at, read_pattern_statistics
+from service.api.statistics import read_usage
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
 from service.dashboard.pattern import evidence_of, mended_share, state_words
 from service.dashboard.tools import open_recommendations, place_of
-from service.patterns import consolidated_at
+from service.requests import WindowList
 
 MAX_PATTERNS: Final = 500
 """Patterns in the table, those met most in the window; as many as `GET /stats/patterns` gives."""
@@ -20,14 +21,16 @@ _TRIED: Final = 3
 
 async def failures(look: Look) -> Shown:
     """Return the page."""
-    found = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
-    usage = await statistics.usage(*look.space, look.window, 1)
+    found = await read_pattern_statistics(
+        look.space, WindowList(window=look.window, limit=MAX_PATTERNS)
+    )
+    usage = await read_usage(look.space, WindowList(window=look.window, limit=1))
     met, failed = found.patterns, usage.totals.failures
     most = max((each.failures for each in usage.by_category), default=1)
     costs = await costly(look, _TOP)
     top = [each.pattern for each, _, _ in costs]
     key = f"examples of {[each.pattern_id for each in top]}"
-    examples = await look.rarely(key, lambda: evidence_of(*look.space, top, _TRIED)) if top else {}
+    examples = await look.rarely(key, lambda: evidence_of(look.space, top, _TRIED)) if top else {}
     names = ("tool", "category", "state")
     tool, category, state = (look.query.get(name, "").strip() for name in names)
     return look.shows(
@@ -37,7 +40,7 @@ async def failures(look: Look) -> Shown:
         is_counted=found.is_complete and usage.is_complete,
         failed=failed,
         found=found,
-        gathered=bool(met) or await consolidated_at(*look.space) is not None,
+        gathered=bool(met) or await read_consolidated_at(look.space) is not None,
         top=[(cost, examples[cost[0].pattern.pattern_id]) for cost in costs],
         by_category=[
             (
@@ -65,6 +68,7 @@ async def failures(look: Look) -> Shown:
 async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
     """Return what to fix first: how often it is met, and the id of advice to the tool's maker."""
     advised = await open_recommendations(look)
+    costs = await rank_patterns(look.space, WindowList(window=look.window, limit=most))
     return [
         (
             each,
@@ -72,7 +76,7 @@ async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
                                     compared(each.before)))),
             next((e.recommendation_id for e in advised.get(place_of(each.pattern.tool), ())), ""),
         )
-        for each in (await statistics.fix_first(*look.space, look.window, most)).patterns
+        for each in costs.patterns
     ]  # fmt: skip
 
 

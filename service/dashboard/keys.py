@@ -5,10 +5,11 @@ from itertools import groupby
 from typing import Final
 
 from aftercall.models import AuditRecord
-from service import keys as keyring
+from service.api.keys import AuditQuery, list_keys, read_audit
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
+from service.keys import KeySpace
 
 _KEYS: Final = (
     h.Column("name", "Name"),
@@ -41,8 +42,9 @@ async def keys(look: Look) -> Shown:
     """Return the page."""
     context, caller = look.context, look.context.caller
     may = look.may_change
-    found = await keyring.list_keys(context.keys, caller) if may else None
-    audit = await keyring.audit(context.keys, caller, limit=500) if may else None
+    space = KeySpace(context.keys, caller)
+    found = await list_keys(space) if may else None
+    audit = await read_audit(space, AuditQuery(limit=500)) if may else None
     return look.shows(
         "Keys",
         "keys",

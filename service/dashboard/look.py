@@ -12,12 +12,11 @@ from urllib.parse import quote, urlencode
 from aftercall.errors import AftercallError
 from aftercall.models import ToolName, Usage, UsageWindow
 from aftercall.models.statistics import Statistics
-from service.context import Context
+from service.context import Context, Space
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.keys import DEFAULT_WORKSPACE
 from service.lifecycle import Shared
-from service.requests import Space
 from service.windows import window_before
 
 PREFIX: Final = "/dashboard"
@@ -117,7 +116,7 @@ class Look:
     @property
     def before(self) -> UsageWindow:
         """Same span of time before the window."""
-        return window_before(self.context, self.window)
+        return window_before(self.space, self.window)
 
     def tool(self, tool: ToolName) -> str:
         """Return the page of a tool: by its registered id, else by its server and its name."""

@@ -3,14 +3,17 @@
 from typing import Final
 
 from aftercall.models import CallCounts, WindowTotals
-from service import statistics
 from service.alerts import DayChange, changes
+from service.api.patterns import read_pattern_statistics
+from service.api.reflection import read_reflection
+from service.api.statistics import ToolWindow, read_called_tools, read_trend, sum_windows
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.charts import bar_chart, rates_chart
 from service.dashboard.failures import costly
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
+from service.requests import Window, WindowList
 
 _TOOLS: Final = 500
 """Tools that are compared with the days before."""
@@ -21,21 +24,23 @@ async def overview(look: Look) -> Shown:
     """Return the page."""
     space, window = look.space, look.window
     asked = w.WINDOWS if window in w.WINDOWS else (window, *w.WINDOWS)
-    totals = await statistics.totals(*space, asked=asked, with_durations=False)
-    day = totals.windows[-3]
-    if not w.calls(totals.windows[-1].totals):
+    totals = await sum_windows(space, asked=asked, with_durations=False)
+    day = totals[-3]
+    if not w.calls(totals[-1].totals):
         server = look.context.settings.server
         address = server.public_url or f"http://{server.host}:{server.port}"
         return look.shows("Overview", "begin", of=day, address=address)
-    trend = await statistics.trend(*space, window)
-    patterns = await statistics.patterns(*space, window, _PATTERNS)
-    tools = await statistics.called(*space, window, _TOOLS)
+    trend = await read_trend(space, ToolWindow(window=window))
+    patterns = await read_pattern_statistics(space, WindowList(window=window, limit=_PATTERNS))
+    tools = await read_called_tools(space, window, _TOOLS)
     # What changed is the same whatever the window; what was read for it is not read again.
     patterns_day = (
-        patterns if window == "24h" else await statistics.patterns(*space, "24h", _PATTERNS)
+        patterns
+        if window == "24h"
+        else await read_pattern_statistics(space, WindowList(window="24h", limit=_PATTERNS))
     )
-    tools_day = tools if window == "24h" else await statistics.called(*space, "24h", _TOOLS)
-    tools_week = tools if window == "7d" else await statistics.called(*space, "7d", _TOOLS)
+    tools_day = tools if window == "24h" else await read_called_tools(space, "24h", _TOOLS)
+    tools_week = tools if window == "7d" else await read_called_tools(space, "7d", _TOOLS)
     failed = [each for each in tools if each.failures]
     failed.sort(key=lambda each: (-each.failures, w.success_rate(each) or 0.0))
     bars = {
@@ -46,9 +51,9 @@ async def overview(look: Look) -> Shown:
         "Overview",
         "overview",
         of=day,
-        totals=[(each.window, _numbers(each)) for each in totals.windows],
+        totals=[(each.window, _numbers(each)) for each in totals],
         changes=[_change(look, each) for each in changes(day, patterns_day, tools_day, tools_week)],
-        reflection=await statistics.reflection(*space, window),
+        reflection=await read_reflection(space, Window(window=window)),
         repair_words=repair_words,
         success=rates_chart("Success rate over time", trend, {"Succeeded": trend.points}, 200),
         calls=bar_chart(

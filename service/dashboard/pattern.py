@@ -24,14 +24,14 @@ from retrieval.knowledge.rows.log import executions, repairs
 from retrieval.knowledge.rows.registry import UnknownNameError
 from retrieval.knowledge.tool.record import ToolRecord, may_be_told
 from retrieval.knowledge.tool.rules import rule_trials
-from service import statistics
-from service.context import Context
+from service.api.patterns import find_patterns, read_pattern_history
+from service.context import Space
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.charts import bar_chart
 from service.dashboard.look import Look, NothingHereError, Shown
 from service.dashboard.profile import record_of
-from service.patterns import stored_patterns
+from service.requests import Window
 
 _MAX_LOOKED: Final = 500
 """Latest repairs of a tool among which those of a pattern are looked for."""
@@ -89,12 +89,13 @@ class PatternEvidence:
 
 
 async def evidence_of(
-    context: Context, workspace: str, patterns: Sequence[FailurePattern], most: int
+    space: Space, patterns: Sequence[FailurePattern], most: int
 ) -> dict[str, PatternEvidence]:
     """What shows patterns, by id, at most `most` repairs and examples each, by a few questions."""
+    context, workspace = space
     of_tools: dict[ToolKey, Sequence[MendedFailure]] = {}
     mending: dict[str, list[MendedFailure]] = {}
-    for each in await stored_patterns(context, workspace, [one.pattern_id for one in patterns]):
+    for each in await find_patterns(space, [one.pattern_id for one in patterns]):
         tool = ToolKey(workspace, each.server_name, each.tool_name)
         if tool not in of_tools:
             of_tools[tool] = await repairs(context.store, tool, _MAX_LOOKED)
@@ -215,7 +216,7 @@ async def pattern(look: Look) -> Shown:
     """Return the page."""
     pattern_id = look.named["pattern_id"]
     try:
-        history = await statistics.pattern(*look.space, pattern_id, look.window)
+        history = await read_pattern_history(look.space, pattern_id, Window(window=look.window))
     except UnknownNameError as error:
         raise NothingHereError(
             f"There is no failure pattern {w.one_line(pattern_id, 80)!r}.",
@@ -224,7 +225,7 @@ async def pattern(look: Look) -> Shown:
         ) from error
     found = history.pattern
     evidence, rules = await look.rarely(
-        f"evidence of {pattern_id}", lambda: _evidence(*look.space, found)
+        f"evidence of {pattern_id}", lambda: _evidence(look.space, found)
     )
     at = w.axis([each.at for each in history.points])
     failed = {"Failures": [float(each.failures) for each in history.points]}
@@ -244,12 +245,11 @@ async def pattern(look: Look) -> Shown:
     )
 
 
-async def _evidence(
-    context: Context, workspace: str, pattern: FailurePattern
-) -> tuple[PatternEvidence, list[h.Row]]:
-    evidence = await evidence_of(context, workspace, [pattern], _MAX_SHOWN)
+async def _evidence(space: Space, pattern: FailurePattern) -> tuple[PatternEvidence, list[h.Row]]:
+    context, workspace = space
+    evidence = await evidence_of(space, [pattern], _MAX_SHOWN)
     rules: list[h.Row] = []
-    for known in await stored_patterns(context, workspace, [pattern.pattern_id]):
+    for known in await find_patterns(space, [pattern.pattern_id]):
         tool = ToolKey(workspace, known.server_name, known.tool_name)
         belongs = belonging_to(workspace, known)
         rules = rules_of(await record_of(context, tool), belongs, context.redactor)

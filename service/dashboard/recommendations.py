@@ -4,12 +4,13 @@ import re
 from typing import Final, NamedTuple, get_args
 
 from aftercall.models import Recommendation, RecommendationState, ToolName
-from service import statistics
+from service.api.corrections import CorrectionsQuery, list_corrections
+from service.api.patterns import read_pattern_statistics
+from service.api.recommendations import RecommendationQuery, list_recommendations
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.feedback import corrections
-from service.recommendations import RecommendationQuery, recommendations
+from service.requests import WindowList
 
 MAX_LISTED: Final = 200
 _DOCUMENTED: Final = ("invalid_parameters", "unknown")
@@ -35,7 +36,7 @@ async def recommendations_page(look: Look) -> Shown:
     """Return the page: open and taken ones, or those of one state."""
     state = look.query.get("state", "")
     asked = RecommendationQuery(state="all", limit=1_000)
-    answer = await look.rarely("recommendations", lambda: recommendations(*look.space, asked))
+    answer = await look.rarely("recommendations", lambda: list_recommendations(look.space, asked))
     found = answer.recommendations
     shown = ("open", "taken") if state not in get_args(RecommendationState) else (state,)
     listed = [each for each in found if each.state in shown][:MAX_LISTED]
@@ -65,10 +66,12 @@ async def _docs(look: Look) -> list[_Doc]:
     """
     rows = [
         _Doc(each.pattern.tool, each.pattern.lesson, each.pattern.title, each.failures)
-        for each in (await statistics.patterns(*look.space, look.window, 500)).patterns
+        for each in (
+            await read_pattern_statistics(look.space, WindowList(window=look.window, limit=500))
+        ).patterns
         if each.pattern.lesson and each.pattern.category in _DOCUMENTED
     ]
-    for one in (await corrections(*look.space, limit=200)).corrections:
+    for one in (await list_corrections(look.space, CorrectionsQuery(limit=100))).corrections:
         if one.tool_name is not None:
             tool = ToolName(server_name=one.server_name, tool_name=one.tool_name)
             text = look.context.redactor.text(one.text)

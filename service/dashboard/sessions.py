@@ -14,7 +14,7 @@ from aftercall.tables import gathered
 from mongo.contents import execution_of, plain
 from mongo.records import Event
 from retrieval.knowledge.memory import REPAIR
-from service.context import Context
+from service.context import Space
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, NothingHereError, Shown
@@ -87,8 +87,9 @@ class FoundCalls:
     """Whether it came to the first call that is stored."""
 
 
-async def search(context: Context, workspace: str, wanted: SearchedCalls) -> FoundCalls:
+async def search(space: Space, wanted: SearchedCalls) -> FoundCalls:
     """Return the latest stored calls that are asked for; next to the event loop, and bounded."""
+    context, workspace = space
     found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
     while len(found.calls) < MAX_FOUND and found.looked < MAX_LOOKED and time.monotonic() < until:
         page = await context.store.events.latest(workspace, "execution", 500, before=before)
@@ -130,9 +131,9 @@ async def sessions(look: Look) -> Shown:
     )
     # To mask all that is looked at takes longer than a page may, so that is not done each second.
     found = await (
-        look.rarely(f"calls {wanted}", lambda: search(*look.space, wanted))
+        look.rarely(f"calls {wanted}", lambda: search(look.space, wanted))
         if wanted.text
-        else search(*look.space, wanted)
+        else search(look.space, wanted)
     )
     by_session = gathered((each.session, each) for each in found.calls)
 
@@ -202,7 +203,7 @@ class SessionStep(NamedTuple):
 async def session(look: Look) -> Shown:
     """Return the page of one."""
     name = look.named["session"]
-    if not (steps := await steps_of(*look.space, name)):
+    if not (steps := await steps_of(look.space, name)):
         raise NothingHereError(
             f"There is no call of a session {w.one_line(session_name(name), 80)!r}.",
             "Its calls may have expired. The page Sessions lists the latest.",
@@ -217,8 +218,9 @@ async def session(look: Look) -> Shown:
     )
 
 
-async def steps_of(context: Context, workspace: str, session: str) -> list[SessionStep]:
+async def steps_of(space: Space, session: str) -> list[SessionStep]:
     """Return the latest calls of a session, masked, in their order."""
+    context, workspace = space
     events = await context.store.events.latest(
         workspace, "execution", _MAX_CALLS, sessions=[session]
     )

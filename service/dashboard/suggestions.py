@@ -5,11 +5,12 @@ from typing import Final
 
 from aftercall import models as m
 from retrieval.knowledge.confidence import ENOUGH_OUTCOMES
-from service import statistics
+from service.api.reflection import read_confidence, read_reflection
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.charts import Point, scatter_chart
 from service.dashboard.look import Look, Shown
+from service.requests import Window
 
 FEW: Final = 30
 """Outcomes of one bin below which its share states little: its standard error is near 0.1."""
@@ -17,15 +18,15 @@ FEW: Final = 30
 
 async def suggestions(look: Look) -> Shown:
     """Return the page."""
-    reflection = await statistics.reflection(*look.space, look.window)
-    confidence = await statistics.confidence(*look.space)
+    reflection = await read_reflection(look.space, Window(window=look.window))
+    confidence = await read_confidence(look.space)
     title, across = "Promised and kept, by tenths of confidence", "mean confidence"
     return look.shows(
         "Suggestions",
         "suggestions",
         of=reflection,
         reflection=reflection,
-        earlier=await statistics.reflection(*look.space, look.before),
+        earlier=await read_reflection(look.space, Window(window=look.before)),
         confidence=confidence,
         scaling=(await look.context.memory.calibration(look.workspace)).scaling,
         effect=effect_words(reflection),

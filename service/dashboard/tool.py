@@ -13,7 +13,12 @@ from mongo.records import ToolKey
 from retrieval.answers.fitness.score import quality_of
 from retrieval.knowledge.rows.registry import UnknownNamespaceError, UnknownToolError, recorded_name
 from retrieval.knowledge.rows.statistics import NO_VERSION, ToolTrials
-from service import statistics
+from service.api.health import read_health, read_qualities, read_recorded_health
+from service.api.known_tools import KnownToolsQuery, write_known_tools
+from service.api.patterns import read_pattern_statistics
+from service.api.promotions import read_promotion
+from service.api.recommendations import find_recommendations
+from service.api.statistics import ToolWindow, add_pairs, read_latency, read_trend
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.boundaries import cohesion_words
@@ -23,10 +28,8 @@ from service.dashboard.look import Look, Shown
 from service.dashboard.profile import columns_of, parameters_of, record_of
 from service.dashboard.recommendations import ASKS
 from service.dashboard.tools import place_of
-from service.health import health_of, tool_health, tool_qualities
-from service.known_tools import KnownToolsQuery, known_tools
-from service.promotions import NotPromotedError, read_promotion
-from service.recommendations import recommendations_about
+from service.errors import NotPromotedError
+from service.requests import WindowList
 
 _MAX_LINES: Final = 4
 """Versions in a chart."""
@@ -42,15 +45,21 @@ async def tool(look: Look) -> Shown:
     server, name = look.query.get("server", ""), look.query.get("name", "")
     key = ToolKey(look.workspace, server or None, name)
     try:
-        health = await (tool_health(*look.space, asked) if asked else health_of(look.context, key))
+        health = await (
+            read_health(look.space, asked) if asked else read_recorded_health(look.context, key)
+        )
     except UnknownToolError as error:
         return _unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
-    trend = await statistics.trend(*look.space, look.window, key)
-    latency = await statistics.latency(*look.space, look.window, key)
+    now, former = (
+        ToolWindow(window=each, tool_name=key.tool_name, server_name=key.server_name)
+        for each in (look.window, look.before)
+    )
+    trend = await read_trend(look.space, now)
+    latency = await read_latency(look.space, now)
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
-    met = await statistics.patterns(*look.space, look.window, 500)
-    earlier = await statistics.trend(*look.space, look.before, key)
+    met = await read_pattern_statistics(look.space, WindowList(window=look.window, limit=500))
+    earlier = await read_trend(look.space, former)
     took = [each.duration_ms for each in latency.points]
     at = w.axis([each.at for each in latency.points])
     lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
@@ -61,10 +70,10 @@ async def tool(look: Look) -> Shown:
         "tool",
         of=trend,
         health=health,
-        quality=(await tool_qualities(*look.space, [key]))[key],
+        quality=(await read_qualities(look.space, [key]))[key],
         evidence=evidence,
-        counts=statistics.pairs((each.successes, each.failures) for each in trend.points),
-        earlier=statistics.pairs((each.successes, each.failures) for each in earlier.points),
+        counts=add_pairs((each.successes, each.failures) for each in trend.points),
+        earlier=add_pairs((each.successes, each.failures) for each in earlier.points),
         took=latency.overall,
         success=rates_chart("Success rate of this tool", trend, {"Succeeded": trend.points}),
         by_version=rates_chart("Success rate by version", trend, rates) if rates else None,
@@ -116,14 +125,14 @@ async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
             fitness.append((namespace, best))
             if namespace in registry.promotions:
                 with suppress(NotPromotedError):  # removed meanwhile
-                    promotions.append(await read_promotion(context, workspace, namespace))
+                    promotions.append(await read_promotion(look.space, namespace))
         found = await context.history.failures(
             workspace, stored.tool.tool_id, scenario=None, limit=20
         )
         marks = [each for each in found.failures if each.severity is not None]
     try:
         name = stored.tool.tool_id if stored is not None else recorded_name(tool)
-        known_text = await known_tools(context, workspace, KnownToolsQuery(tool=[name]))
+        known_text = await write_known_tools(look.space, KnownToolsQuery(tool=[name]))
     except UnknownToolError:  # called long ago, or forgotten meanwhile
         known_text = ""
     tags = [
@@ -138,7 +147,7 @@ async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
         "fitness": fitness,
         "not_for": list(dict.fromkeys(tags)),
         "promotions": promotions,
-        "recommendations": await recommendations_about(context, workspace, [tool]),
+        "recommendations": await find_recommendations(look.space, [tool]),
         "marks": marks,
         "known_text": known_text,
     }

@@ -6,11 +6,12 @@ from typing import Final
 from aftercall.models import CallCounts, Recommendation, ToolName, ToolStatistics
 from aftercall.tables import gathered
 from mongo.contents import StoredTool
-from service import statistics
+from service.api.recommendations import RecommendationQuery, list_recommendations
+from service.api.statistics import add_pairs, list_tool_statistics, read_called_tools
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.recommendations import RecommendationQuery, recommendations
+from service.requests import WindowList
 
 MAX_TOOLS: Final = 500
 """Called tools in the table, the most called; as many as `GET /stats/tools` gives."""
@@ -20,8 +21,8 @@ ToolId = tuple[str | None, str]
 
 async def tools(look: Look) -> Shown:
     """Return the page."""
-    found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
-    earlier = await statistics.called(*look.space, look.before, MAX_TOOLS)
+    found = await list_tool_statistics(look.space, WindowList(window=look.window, limit=MAX_TOOLS))
+    earlier = await read_called_tools(look.space, look.before, MAX_TOOLS)
     registered = await look.context.memory.tools(look.workspace)
     open_ones = await open_recommendations(look)
     before = {place_of(each.tool): each for each in earlier}
@@ -54,7 +55,7 @@ async def tools(look: Look) -> Shown:
         called=sum(bool(w.calls(each)) for each in found.tools),
         made=sum(map(w.calls, found.tools)) + w.calls(found.other_tools),
         worked=sum(each.successes for each in (*found.tools, found.other_tools)),
-        earlier=statistics.pairs((each.successes, each.failures) for each in earlier),
+        earlier=add_pairs((each.successes, each.failures) for each in earlier),
         warned=sum(each.cohesion_warning for each in found.tools),
     )
 
@@ -85,7 +86,7 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
 
     async def read() -> dict[ToolId, list[Recommendation]]:
         asked = RecommendationQuery(state="open", limit=1_000)
-        found = (await recommendations(*look.space, asked)).recommendations
+        found = (await list_recommendations(look.space, asked)).recommendations
         return gathered((place_of(each.tool), each) for each in found if each.tool is not None)
 
     return await look.rarely("open recommendations", read)

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from service.routes.dashboard import PAGES
+from service.dashboard.routes import PAGES
 from tests.browser.reading import Faults, grave_findings
 from tests.browser.story import (
     HOSTILE_AGENT,

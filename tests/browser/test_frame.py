@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from mongo.sqlite.store import open_sqlite_store
-from service.routes.dashboard import PAGES
+from service.dashboard.routes import PAGES
 from tests.browser.reading import Faults, looking_at
 from tests.browser.story import Teller
 from tests.mongo.store_samples import make_event

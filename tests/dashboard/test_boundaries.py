@@ -6,7 +6,7 @@ from pathlib import Path
 from aftercall.models import AxisCluster, Boundaries, CoOccurrence
 from service.dashboard.boundaries import MAX_MAPPED, clustered_words, cohesion_words, mapped
 
-EXAMPLES = json.loads(Path("service/routes/openapi.json").read_text("utf-8"))["operations"]
+EXAMPLES = json.loads(Path("service/api/openapi.json").read_text("utf-8"))["operations"]
 REPORT = Boundaries.model_validate(EXAMPLES["GET /boundaries"]["answer"])
 
 

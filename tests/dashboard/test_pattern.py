@@ -13,8 +13,8 @@ from aftercall.redaction import Redactor
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of
 from retrieval.knowledge.rewrites.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.rows.documents import document_id
-from service import statistics
-from service.context import Context
+from service.api import patterns as operations
+from service.context import Space
 from service.dashboard import pattern as dashboard_pattern
 from service.dashboard.failures import compared
 from service.dashboard.pattern import (
@@ -98,15 +98,15 @@ def test_rules_say_what_speaks_for_them(
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    async def get(_: Context, __: str, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
+    async def get(_: Space, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
         return [KNOWN[each] for each in pattern_ids if each in KNOWN]
 
     with (
         pytest.MonkeyPatch.context() as patched,
         running(hashing_settings(tmp_path_factory.mktemp("evidence"))) as started,
     ):
-        for module in (dashboard_pattern, statistics):
-            patched.setattr(module, "stored_patterns", get)
+        for module in (dashboard_pattern, operations):
+            patched.setattr(module, "find_patterns", get)
         yield started
 
 
@@ -142,7 +142,7 @@ def stored(service: RunningService, tool: str, *examples: str) -> FailurePattern
 
 def shown(service: RunningService, *patterns: FailurePattern) -> list[PatternEvidence]:
     """What is still stored of them."""
-    found = on_loop(service, evidence_of(service.context, "default", patterns, 5))
+    found = on_loop(service, evidence_of(Space(service.context, "default"), patterns, 5))
     return [found[each.pattern_id] for each in patterns]
 
 

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from mongo.errors import StoreError
-from service import statistics
 from service.context import Lifecycle, open_context
+from service.dashboard import tools
 from service.server import create_app
 from service.settings import Settings
 from tests.service.running_service import failure, hashing_settings
@@ -99,14 +99,14 @@ async def test_what_has_not_changed_is_not_sent_again(house: House) -> None:
 async def test_a_page_is_made_once_for_all_who_ask_at_a_time(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads, read = 0, statistics.tools
+    reads, read = 0, tools.list_tool_statistics
 
     async def counted(*args: Any) -> Any:
         nonlocal reads
         reads += 1
         return await read(*args)
 
-    monkeypatch.setattr(statistics, "tools", counted)
+    monkeypatch.setattr(tools, "list_tool_statistics", counted)
     await asyncio.gather(*(house.get("/tools") for _ in range(20)))
     assert reads == 1
 
@@ -157,12 +157,12 @@ async def test_until_the_context_is_open_it_says_so(house: House) -> None:
     house.lifecycle.context = context
 
 
-@pytest.mark.parametrize("what", ["heads", "tools"])
+@pytest.mark.parametrize("what", ["heads", "list_tool_statistics"])
 async def test_a_store_that_is_away_is_no_empty_page(
     house: House, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """503, and not a word of the store's own; it is tried again for who comes later."""
-    target = statistics if what == "tools" else house.context.store.events
+    target = house.context.store.events if what == "heads" else tools
     monkeypatch.setattr(target, what, away)
     answer = await house.get("/tools")
     assert answer.status_code == 503

@@ -1,7 +1,7 @@
 """A memory of one's own: the real store, index and learner on a temporary folder."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from retrieval.knowledge.memory import KNOWLEDGE, Memory, tool_row
 from retrieval.knowledge.rows.documents import CommonMistakes
 from retrieval.knowledge.tool.rules import ToolKnowledge
 from service.context import ANYBODY, Access
+from service.metrics import ServiceMetrics
 
 WORKSPACE = "default"
 
@@ -49,6 +50,7 @@ class Brain:
     embedder: Embedder
     index: VectorIndex
     caller: Access = ANYBODY
+    metrics: ServiceMetrics = field(default_factory=lambda: ServiceMetrics(max_tools=10))
 
     async def learn(self, *executions: Execution) -> None:
         """Record executions and wait until they are learned from."""

@@ -6,8 +6,8 @@ from uuid import UUID
 from aftercall.models import Execution, OutcomeReport
 from mongo.records import ToolKey
 from retrieval.knowledge.tool.rules import RepairRule, ToolKnowledge, workspace_wide
-from service.context import Context
-from service.feedback import record_outcome
+from service.api.suggestions import report_outcome
+from service.context import Context, Space
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -53,9 +53,10 @@ async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brai
     assert rule.successes == 10
     assert rule.weight().successes == 4
     assert len(rule.evidence.by_agent) == 2
+    space = Space(cast("Context", brain), WORKSPACE)
     for number in (90, 91):
         report = OutcomeReport(outcome="failure", execution_id=str(UUID(int=number)))
-        await record_outcome(cast("Context", brain), WORKSPACE, suggestion.suggestion_id, report)
+        await report_outcome(space, suggestion.suggestion_id, report)
     await brain.indexer.catch_up()
     rule = await the_rule(brain)
     assert rule.failures == 2

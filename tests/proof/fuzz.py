@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from service.routes.dashboard import PAGES
+from service.dashboard.routes import PAGES
 from service.settings import Settings
 from tests.service.keys_helper import bearer, new_key
 from tests.service.running_service import RunningService, hashing_settings, running

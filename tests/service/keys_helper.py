@@ -6,7 +6,8 @@ from typing import Any
 import httpx2
 
 from aftercall.models import KeySpec, Scope
-from service.keys import CONSOLE, create_key
+from service.api.keys import create_key
+from service.keys import CONSOLE, KeySpace
 from tests.service.running_service import RunningService, on_loop
 
 ALL: tuple[Scope, ...] = ("record", "suggest", "read", "admin")
@@ -17,7 +18,7 @@ def new_key(
 ) -> str:
     """A key with its secret."""
     spec = KeySpec(name=f"of {workspace}", workspace=workspace, scopes=list(scopes), **more)
-    return on_loop(service, create_key(service.context.keys, CONSOLE, spec)).secret
+    return on_loop(service, create_key(KeySpace(service.context.keys, CONSOLE), spec)).secret
 
 
 def bearer(key: str) -> dict[str, str]:

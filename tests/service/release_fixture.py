@@ -18,7 +18,7 @@ from uuid import UUID
 
 from aftercall import models as m
 from service.archive import ArchiveWriter, written
-from service.rules import rules
+from service.rules import list_rules
 from workbench.in_process import InProcessClient, in_process
 
 FOLDER = Path(__file__).parent / "release"
@@ -114,7 +114,7 @@ async def described(service: InProcessClient) -> dict[str, Any]:
     answer, status = await service.suggest(FAILED), await service.status()
     return {
         "repaired": answer.suggestions[0].corrected_parameters,
-        "lessons": [each.told.lesson async for each in rules(store, "default")],
+        "lessons": [each.told.lesson async for each in list_rules(store, "default")],
         "executions": status.executions,
         "tools": [each.tool_id for each in await service.list_tools()],
         "promoted": (await service.get_promotion("weather")).evolved_version,

@@ -8,8 +8,9 @@ import pytest
 from aftercall.models import KeySpec
 from mongo.protocol import ControlStore
 from mongo.sqlite.control import open_sqlite_control
+from service.api.keys import create_key, revoke_key
 from service.key_archive import KeyArchiveError, pack_keys, restore_keys
-from service.keys import CONSOLE, Keyring, create_key, revoke_key, verify_audit
+from service.keys import CONSOLE, Keyring, KeySpace, verify_audit
 
 
 @pytest.fixture
@@ -18,8 +19,8 @@ async def control(tmp_path: Path) -> AsyncIterator[ControlStore]:
     store = await open_sqlite_control(tmp_path / "from")
     keyring = Keyring(store)
     for name in ("ada", "ben"):
-        issued = await create_key(keyring, CONSOLE, KeySpec(name=name, scopes=["read"]))
-    await revoke_key(keyring, CONSOLE, issued.key.id)
+        issued = await create_key(KeySpace(keyring, CONSOLE), KeySpec(name=name, scopes=["read"]))
+    await revoke_key(KeySpace(keyring, CONSOLE), issued.key.id)
     yield store
     await store.close()
 
@@ -75,5 +76,7 @@ async def test_a_damaged_file_is_refused_and_nothing_is_stored(
 
 async def test_no_secret_is_in_the_file(empty: ControlStore) -> None:
     """The file holds hashes: who reads it can use no key."""
-    issued = await create_key(Keyring(empty), CONSOLE, KeySpec(name="ada", scopes=["read"]))
+    issued = await create_key(
+        KeySpace(Keyring(empty), CONSOLE), KeySpec(name="ada", scopes=["read"])
+    )
     assert issued.secret.rpartition("_")[2].encode() not in await pack_keys(empty)

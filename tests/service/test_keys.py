@@ -17,7 +17,8 @@ from aftercall.models import Execution, KeySpec
 from aftercall.redaction import Redactor
 from mongo.records import EventKind, StoredKey
 from mongo.sqlite.control import SqliteControl, open_sqlite_control
-from service.keys import CONSOLE, Keyring, create_key
+from service.api.keys import create_key
+from service.keys import CONSOLE, Keyring, KeySpace
 from tests.service.keys_helper import bearer, client_of, key_id, new_key
 from tests.service.running_service import (
     RunningService,
@@ -131,7 +132,9 @@ async def test_a_slow_look_at_the_keys_hides_none_made_meanwhile(tmp_path: Path)
         looking = asyncio.create_task(keyring.refresh())
         await has_read.wait()
         making = asyncio.create_task(
-            create_key(keyring, CONSOLE, KeySpec(name="new", workspace="w", scopes=["read"]))
+            create_key(
+                KeySpace(keyring, CONSOLE), KeySpec(name="new", workspace="w", scopes=["read"])
+            )
         )
         await asyncio.wait({making}, timeout=0.3)
         may_end.set()

@@ -166,7 +166,7 @@ def test_what_is_told_of_a_tool_is_made_once(
         told(own_fitness.service)
         return not made
 
-    monkeypatch.setattr("service.known_tools.facts_of", counted)
+    monkeypatch.setattr("service.api.known_tools.facts_of", counted)
     for name in ("one", "two"):
         own_fitness.record(name, ok=True)
     own_fitness.learned()

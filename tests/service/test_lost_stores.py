@@ -14,8 +14,9 @@ from aftercall.models import KeySpec
 from mongo.errors import StoreDamagedError
 from mongo.records import StoredKey
 from mongo.sqlite.control import SqliteControl, open_sqlite_control
+from service.api.keys import create_key
 from service.context import open_context
-from service.keys import AUDIT_FACT, CONSOLE, Keyring, create_key, noted_head, verify_audit
+from service.keys import AUDIT_FACT, CONSOLE, Keyring, KeySpace, noted_head, verify_audit
 from tests.service.keys_helper import bearer, new_key
 from tests.service.running_service import (
     RunningService,
@@ -77,7 +78,9 @@ async def test_keys_that_vanish_while_it_runs_open_nothing(tmp_path: Path) -> No
     store = await open_sqlite_control(tmp_path)
     try:
         keyring = Keyring(store)
-        await create_key(keyring, CONSOLE, KeySpec(name="a", workspace="w", scopes=["read"]))
+        await create_key(
+            KeySpace(keyring, CONSOLE), KeySpec(name="a", workspace="w", scopes=["read"])
+        )
         store.__class__ = Emptied
         await keyring.refresh()
         assert keyring.is_required

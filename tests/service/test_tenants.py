@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from aftercall.models import Scope
-from service.routes.dashboard import PAGES
+from service.dashboard.routes import PAGES
 from tests.service.keys_helper import ALL, bearer, client_of, key_id, new_key
 from tests.service.running_service import (
     RunningService,

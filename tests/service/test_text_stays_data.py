@@ -11,7 +11,7 @@ import pytest
 from aftercall.adapters.before_call import note_of
 from aftercall.models import SuggestResponse
 from aftercall.reflection.results import describe_suggestion
-from service.routes.dashboard import PAGES
+from service.dashboard.routes import PAGES
 from tests.service.running_service import (
     RunningService,
     execution,

@@ -20,7 +20,7 @@ from opentelemetry.trace import StatusCode, Tracer, format_span_id, format_trace
 
 from ingest.formats.otlp.reading import execution_id_of
 from mongo.errors import StoreError
-from service.routes.recording import PassedOverSpans
+from service.api.executions import PassedOverSpans
 from tests.ingest.otlp_samples import START_NS, Json, in_protobuf, request, span, tool_span
 from tests.service.running_service import RunningService
 

@@ -8,15 +8,14 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from cachetools import TTLCache
 
 from aftercall.models import LATEST_WINDOWS
 from mongo.contents import hour_of
 from mongo.records import Commit, Counter, ToolKey
 from mongo.sqlite.store import SqliteStore, open_sqlite_store
 from retrieval.knowledge.rows import counters as what
-from service import statistics
-from service.context import Context
+from service.api.statistics import ToolWindow, read_latency, read_totals, read_trend
+from service.context import Caches, Context, Space
 
 WORKSPACE = "default"
 TOOL = ToolKey(WORKSPACE, "web", "search")
@@ -53,14 +52,15 @@ class Counted:
 
     async def check(self) -> None:
         """What is answered is what was counted, whole and in parts."""
+        space = Space(self.context, WORKSPACE)
         for window in (*LATEST_WINDOWS, "2026-11-01..2026-11-22", "2026-11-21T08..2026-11-22T20"):
-            trend = await statistics.trend(self.context, WORKSPACE, window)
-            took = await statistics.latency(self.context, WORKSPACE, window)
+            trend = await read_trend(space, ToolWindow(window=window))
+            took = await read_latency(space, ToolWindow(window=window))
             since = hour_of(trend.since)
             expected = sum(n for hour, n in self.successes.items() if since <= hour <= HOUR)
             assert sum(point.successes for point in trend.points) == expected
             assert sum(point.calls for point in took.points) == expected
-        totals = await statistics.totals(self.context, WORKSPACE)
+        totals = await read_totals(space)
         day = sum(n for hour, n in self.successes.items() if hour >= HOUR - 24)
         assert totals.windows[0].totals.successes == day
 
@@ -69,7 +69,7 @@ class Counted:
 async def counted(store: SqliteStore) -> Counted:
     context = SimpleNamespace(
         store=store, clock=lambda: NOW, suggester=SimpleNamespace(is_settled=lambda: True),
-        sums=TTLCache(512, 60), sums_of_past_hours=TTLCache(256, 3600),
+        caches=Caches(),
     )  # fmt: skip
     found = Counted(store, cast("Context", context), {})
     await found.count({HOUR: 3, HOUR - 1: 5, HOUR - 20: 7, HOUR - 30: 11, HOUR - 500: 13})

@@ -17,9 +17,10 @@ from aftercall.background import aside
 from mongo.contents import RuleChange
 from service import rules
 from service.archive import GZIP_LEVEL, ArchiveWriter
+from service.context import Space
 from service.errors import NotFoundProblemError
 from service.forget import Forgotten, forget
-from service.requests import GZIP, Administering, JsonRoute, NoQuery, Reading, Space, ToolFilter
+from service.requests import GZIP, NO_QUERY, Admin, JsonRoute, Read, ToolFilter
 
 router = APIRouter(tags=["workspaces"], route_class=JsonRoute)
 RuleId = Annotated[
@@ -27,13 +28,15 @@ RuleId = Annotated[
 ]
 
 
-class _RulesQuery(ToolFilter):
+class RulesQuery(ToolFilter):
+    """Which learned repairs are wanted."""
+
     suspicious: bool = Field(default=False, description="Only what one key alone taught.")
     limit: int = Field(default=100, ge=1, le=1000)
 
 
-@router.get("/workspaces", summary="Workspaces with how much they hold")
-async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceList:
+@router.get("/workspaces", summary="Workspaces with how much they hold", dependencies=[NO_QUERY])
+async def list_workspaces(space: Admin) -> m.WorkspaceList:
     """Return the caller's own; all for an operator."""
     context, access = space.context, space.context.caller
     now = context.clock()
@@ -56,7 +59,7 @@ async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceL
 
 
 @router.post("/forget", summary="Erase what an agent, a session, a key or a time has said")
-async def forget_words(whose: m.ForgetRequest, space: Administering) -> m.ForgetReceipt:
+async def forget_words(space: Admin, whose: m.ForgetRequest) -> m.ForgetReceipt:
     """It goes from the log at once, with what quotes it; then all is learned again without it.
 
     Until that is done, answers may still rest on it. `everything` empties the workspace. What a
@@ -71,8 +74,14 @@ async def forget_words(whose: m.ForgetRequest, space: Administering) -> m.Forget
     return m.ForgetReceipt(erased=erased, generation=generation)
 
 
-@router.get("/export", summary="All that a workspace holds", response_class=Response)
-async def export(_query: NoQuery, space: Administering) -> Response:
+@router.get(
+    "/export",
+    summary="All that a workspace holds",
+    response_class=Response,
+    name="export",
+    dependencies=[NO_QUERY],
+)
+async def export_workspace(space: Admin) -> Response:
     """Return an archive packed by gzip, which `aftercall import FILE` puts into an empty store.
 
     It holds what agents sent; secrets were masked before it was stored.
@@ -82,10 +91,10 @@ async def export(_query: NoQuery, space: Administering) -> Response:
     await context.note(workspace, "workspace.export", writer.header.id)
     named = f'attachment; filename="aftercall-{workspace}.jsonl.gz"'
     headers = {"content-disposition": named, "cache-control": "no-store"}
-    return StreamingResponse(_packed(writer.lines()), 200, headers, "application/gzip")
+    return StreamingResponse(_pack_lines(writer.lines()), 200, headers, "application/gzip")
 
 
-async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _pack_lines(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     packer, waiting, size = zlib.compressobj(GZIP_LEVEL, wbits=GZIP), list[bytes](), 0
     async for line in lines:
         waiting.append(line)
@@ -97,57 +106,57 @@ async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 @router.get("/rules", summary="Learned repairs, and what is suspicious of them")
-async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> m.RuleList:
+async def list_rules(space: Read, query: Annotated[RulesQuery, Query()]) -> m.RuleList:
     """Return each with the keys that it rests on, and bursts of marks by one key."""
     store, tool = space.context.store, query.tool(space.workspace)
     found: list[m.LearnedRule] = []
-    async for each in rules.rules(store, space.workspace, tool):
+    async for each in rules.list_rules(store, space.workspace, tool):
         if len(found) >= query.limit:
             break
         if each.told.suspicious or not query.suspicious:
-            found.append(_shown(space, each))
+            found.append(_show_rule(space, each))
     return m.RuleList(
-        rules=found, bursts=[each async for each in rules.bursts(store, space.workspace, tool)]
+        rules=found, bursts=[each async for each in rules.list_bursts(store, space.workspace, tool)]
     )
 
 
 @router.get("/rules/{ruleId}", summary="What one learned repair rests on")
-async def explain_rule(rule_id: RuleId, space: Reading) -> m.LearnedRule:
+async def explain_rule(space: Read, rule_id: RuleId) -> m.LearnedRule:
     """Return the error that it repairs, the keys that taught it, and executions that show it."""
-    return _shown(space, await _one(space, rule_id))
+    return _show_rule(space, await _find_rule(space, rule_id))
 
 
 @router.put("/rules/{ruleId}", summary="Switch a learned repair off, or on again")
-async def switch_rule(rule_id: RuleId, change: m.RuleSwitch, space: Administering) -> m.LearnedRule:
+async def switch_rule(space: Admin, rule_id: RuleId, change: m.RuleSwitch) -> m.LearnedRule:
     """Return one that is off is not proposed, and no call is changed by it."""
-    rule = await _one(space, rule_id)
-    await _change(space, rule, "off" if change.off else "on")
-    return _shown(space, rule).model_copy(update={"off": change.off})
+    rule = await _find_rule(space, rule_id)
+    await _change_rule(space, rule, "off" if change.off else "on")
+    return _show_rule(space, rule).model_copy(update={"off": change.off})
 
 
 @router.delete(
     "/rules/{ruleId}", summary="Strike a learned repair out", status_code=204,
     response_class=Response,
 )  # fmt: skip
-async def remove_rule(rule_id: RuleId, space: Administering) -> None:
+async def remove_rule(space: Admin, rule_id: RuleId) -> None:
     """With what taught it, for good; what is recorded later may teach it again."""
-    await _change(space, await _one(space, rule_id), "remove")
+    await _change_rule(space, await _find_rule(space, rule_id), "remove")
 
 
-async def _change(space: Space, rule: rules.KnownRule, change: RuleChange) -> None:
-    await rules.remove_rule(space.context.store, rule, change)
+async def _change_rule(space: Space, rule: rules.KnownRule, change: RuleChange) -> None:
+    await rules.change_rule(space.context.store, rule, change)
     space.context.indexer.wake()
     await space.context.note(space.workspace, f"rule.{change}", rule.told.rule_id)
 
 
-async def _one(space: Space, rule_id: str) -> rules.KnownRule:
-    async for each in rules.rules(space.context.store, space.workspace):
+async def _find_rule(space: Space, rule_id: str) -> rules.KnownRule:
+    async for each in rules.list_rules(space.context.store, space.workspace):
         if each.told.rule_id == rule_id:
             return each
     raise NotFoundProblemError("there is no such rule; GET /rules shows those there are")
 
 
-def _shown(space: Space, rule: rules.KnownRule) -> m.LearnedRule:
+def _show_rule(space: Space, rule: rules.KnownRule) -> m.LearnedRule:
     """As others see it: secrets are masked again."""
     said, told = space.context.redactor.text, rule.told
     return told.model_copy(update={"signature": said(told.signature), "lesson": said(told.lesson)})

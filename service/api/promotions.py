@@ -1,76 +1,72 @@
-"""Promotions: what is checked before one holds, and the way back. Everything is in the history."""
+"""Promotions: which evolved version stands in for the original of a namespace.
 
+What is checked before one holds, and the way back. Everything is in the history.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import Field
 
 from aftercall import models as m
 from aftercall.models.tools import parse_version
-from aftercall.promotions_file import FilePathError, check_relative_path, render_promotions
+from aftercall.promotions_file import (
+    FilePathError,
+    PromotionsFileError,
+    check_relative_path,
+    parse_promotions,
+    render_promotions,
+)
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
 from retrieval.answers.fitness.history import shown_promotion, statistics_with_marks
 from retrieval.answers.fitness.promotions import before, inherited_quality, pair_of, status_of
-from retrieval.knowledge.rows.log import promotion_history as events_of
+from retrieval.knowledge.rows.log import promotion_history
 from retrieval.knowledge.rows.registry import Registry, UnknownNamespaceError
-from service.context import Context
-from service.tools import InvalidChangeError, RefusedError
+from service.context import Context, Space
+from service.errors import (
+    InvalidChangeError,
+    MalformedJsonError,
+    NothingBeforeError,
+    NotPromotedError,
+    ProblemError,
+    RefusedError,
+)
+from service.requests import Admin, JsonRoute, Namespace, Read, parsed, read_body
 
+router = APIRouter(tags=["promotions"], route_class=JsonRoute)
+_PATH = "/namespaces/{namespace:name}/promotion"
 _MAX_HISTORY = 500
 """Changes of a namespace that are looked back on."""
 MAX_WORDS = 10_000
 """Characters of a reason or a mutation, as many as of a scenario: each stands in every entry."""
 
 
-class NothingBeforeError(LookupError):
-    """There is nothing to go back to."""
+class HistoryQuery(m.WireModel):
+    """How many changes of a namespace are wanted."""
+
+    limit: int = Field(default=50, ge=1, le=500)
 
 
-class NotPromotedError(LookupError):
-    """Nothing is promoted in the namespace."""
-
-
-async def promote(
-    context: Context, workspace: str, namespace: str, promotion: m.Promotion
-) -> m.PromotionStatus:
-    """Let an evolved version stand in for the original; the same again changes nothing.
-
-    An `UnknownNamespaceError` where no tool serves the namespace; an `InvalidChangeError` where its
-    file is no safe path, or its words are too long; a `RefusedError` where it is not above the
-    original's version, or has neither a file nor a registered tool.
-    """
-    _check(promotion)
-    promotion = shown_promotion(promotion, context.redactor)
-    async with context.changing:
-        registry = await context.memory.registry(workspace)
-        _check_served(registry, namespace)
-        stored = registry.promotions.get(namespace)
-        if stored is None or not _says_the_same(promotion, stored.promotion):
-            [stored] = await _prepared(context, workspace, registry, {namespace: promotion})
-            await _change(context, workspace, [_event(context, stored, "promoted")])
-            registry = await context.memory.registry(workspace)
-    return await _status(context, registry, stored)
-
-
-async def read_promotion(context: Context, workspace: str, namespace: str) -> m.PromotionStatus:
-    """Return what is promoted in a namespace, and how it fares."""
-    registry = await context.memory.registry(workspace)
-    return await _status(context, registry, _held_in(registry, namespace))
-
-
-async def remove_promotion(context: Context, workspace: str, namespace: str) -> None:
-    """Let the original serve again."""
-    async with context.changing:
-        held = _held_in(await context.memory.registry(workspace), namespace)
-        await _change(context, workspace, [_removed(context, held)])
-
-
-async def promotion_history(
-    context: Context, workspace: str, namespace: str, limit: int
+@router.get(
+    f"{_PATH}/history",
+    summary="What was promoted in a namespace, and when",
+    name="promotion_history",
+)
+async def read_promotion_history(
+    space: Read, namespace: Namespace, query: Annotated[HistoryQuery, Query()]
 ) -> m.PromotionHistory:
-    """Return the latest changes in a namespace, newest first.
+    """Latest first; a change's `promotion` is null where the original served again.
 
-    None where nothing was ever promoted.
+    Raises:
+        UnknownNamespaceError: nothing was ever promoted in it, and no tool serves it.
     """
-    if not (events := await events_of(context.store.events, workspace, namespace, limit)):
+    context, workspace = space
+    if not (
+        events := await promotion_history(context.store.events, workspace, namespace, query.limit)
+    ):
         _check_served(await context.memory.registry(workspace), namespace)
     changes = [
         m.PromotionChange(
@@ -83,20 +79,25 @@ async def promotion_history(
     return m.PromotionHistory(namespace=namespace, changes=changes)
 
 
-async def roll_back(context: Context, workspace: str, namespace: str) -> m.PromotionHistory:
-    """Undo the latest change that is not undone yet; the history, newest first.
+@router.post(f"{_PATH}/rollback", summary="Back to what held before")
+async def roll_back(space: Admin, namespace: Namespace) -> m.PromotionHistory:
+    """Undoes the latest change that is not undone yet; the answer is the history, latest first.
 
-    A `NothingBeforeError` where all is undone, or nothing was ever promoted; an
-    `UnknownNamespaceError` where no tool serves it either.
+    Before the first promotion the original served. Each call goes back one step further.
+
+    Raises:
+        NothingBeforeError: all is undone, or nothing was ever promoted.
+        UnknownNamespaceError: nothing was ever promoted, and no tool serves it either.
     """
+    context, workspace = space
     async with context.changing:
-        events = await events_of(context.store.events, workspace, namespace, _MAX_HISTORY)
+        events = await promotion_history(context.store.events, workspace, namespace, _MAX_HISTORY)
         is_whole = len(events) < _MAX_HISTORY
         possible, promoted = before(events, is_whole=is_whole)
         if possible:
             event = PromotionEvent(workspace, namespace, context.clock(), "rolled_back", promoted)
-            await _change(context, workspace, [event])
-    history = await promotion_history(context, workspace, namespace, _MAX_HISTORY)
+            await _change(space, [event])
+    history = await read_promotion_history(space, namespace, HistoryQuery(limit=_MAX_HISTORY))
     if not possible:
         raise NothingBeforeError(
             f"there is nothing to go back to in {namespace[:80]!r}; the original serves it"
@@ -107,18 +108,105 @@ async def roll_back(context: Context, workspace: str, namespace: str) -> m.Promo
     return history
 
 
-async def export_promotions(context: Context, workspace: str) -> str:
-    """Return all promotions, as the text of `.tool_promotions.json`."""
+@router.put(_PATH, summary="Promote an evolved version", name="promote")
+async def promote_version(
+    space: Admin, namespace: Namespace, promotion: m.Promotion
+) -> m.PromotionStatus:
+    """From now on it stands in for the original, and starts with the original's quality.
+
+    It needs a file, or a registered tool of that version with `evolvedFrom`. Files are the
+    callers': the service cannot see whether one is there. The same again changes nothing. Where
+    that tool is deleted later and there is no file, the original serves until the tool is back.
+
+    Raises:
+        UnknownNamespaceError: no tool serves the namespace.
+        InvalidChangeError: its file is no safe path, or its words are too long.
+        RefusedError: it is not above the original's version, or has neither a file nor a registered
+            tool.
+    """
+    context, workspace = space
+    _check(promotion)
+    promotion = shown_promotion(promotion, context.redactor)
+    async with context.changing:
+        registry = await context.memory.registry(workspace)
+        _check_served(registry, namespace)
+        stored = registry.promotions.get(namespace)
+        if stored is None or not _says_the_same(promotion, stored.promotion):
+            [stored] = await _prepared(space, registry, {namespace: promotion})
+            await _change(space, [_event(context, stored, "promoted")])
+            registry = await context.memory.registry(workspace)
+    return await _status(context, registry, stored)
+
+
+@router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
+async def read_promotion(space: Read, namespace: Namespace) -> m.PromotionStatus:
+    """`failsMore` says that the evolved version does worse than the original; nothing is undone.
+
+    Raises:
+        NotPromotedError: nothing is promoted in the namespace.
+    """
+    context, workspace = space
+    registry = await context.memory.registry(workspace)
+    return await _status(context, registry, _held_in(registry, namespace))
+
+
+@router.delete(
+    _PATH, summary="Let the original serve again", status_code=204, response_class=Response
+)
+async def remove_promotion(space: Admin, namespace: Namespace) -> None:
+    """Its history stays.
+
+    Raises:
+        NotPromotedError: nothing is promoted in the namespace.
+    """
+    context, workspace = space
+    async with context.changing:
+        held = _held_in(await context.memory.registry(workspace), namespace)
+        await _change(space, [_removed(context, held)])
+
+
+@router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
+async def export_promotions(space: Read) -> Response:
+    """Exactly as the file has them: by namespace, with keys in snake_case."""
+    context, workspace = space
     held = (await context.memory.registry(workspace)).promotions
-    return render_promotions(
+    text = render_promotions(
         {name: shown_promotion(held[name].promotion, context.redactor) for name in sorted(held)}
     )
+    return Response(text, media_type="application/json")
 
 
-async def import_promotions(
-    context: Context, workspace: str, promotions: Mapping[str, m.Promotion]
-) -> m.PromotionsReceipt:
-    """Let just these promotions hold, all or none, served or not; raises as `promote`, by entry."""
+def _parse_file(body: bytes) -> dict[str, m.Promotion]:
+    try:
+        return parse_promotions(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise MalformedJsonError("the body is not UTF-8; send JSON in UTF-8") from None
+    except PromotionsFileError as error:
+        is_json = not isinstance(error.__cause__, json.JSONDecodeError | RecursionError)
+        status, code = (422, "invalid_request") if is_json else (400, "malformed_json")
+        message = f"{error}; nothing was imported"
+        raise ProblemError(status, code, message, details={"entry": error.entry}) from None
+
+
+async def _read_file(request: Request) -> dict[str, m.Promotion]:
+    return await parsed(await read_body(request), _parse_file)
+
+
+PromotionsBody = Annotated[dict[str, m.Promotion], Depends(_read_file)]
+"""The file of a request's body, which FastAPI would read with keys in camelCase."""
+
+
+@router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
+async def import_promotions(space: Admin, promotions: PromotionsBody) -> m.PromotionsReceipt:
+    """Return all of it or nothing; what is wrong is named with its line and entry.
+
+    What the file does not name is promoted no more; all of it is in the histories.
+
+    Raises:
+        InvalidChangeError: an entry's file is no safe path, or its words are too long.
+        RefusedError: an entry is not above the original's version, or has neither file nor tool.
+    """
+    context, workspace = space
     for name, promotion in promotions.items():
         _check(promotion, _place(name))
     clean = {name: shown_promotion(each, context.redactor) for name, each in promotions.items()}
@@ -132,10 +220,10 @@ async def import_promotions(
         }
         removed = sorted(held.keys() - clean.keys())
         new = {name: each for name, each in clean.items() if name not in same}
-        prepared = await _prepared(context, workspace, registry, new, is_file=True)
+        prepared = await _prepared(space, registry, new, is_file=True)
         events = [_event(context, each, "imported") for each in prepared]
         events += [_removed(context, held[name]) for name in removed]
-        await _change(context, workspace, events)
+        await _change(space, events)
     return m.PromotionsReceipt(
         added=sorted(new.keys() - held.keys()),
         changed=sorted(new.keys() & held.keys()),
@@ -146,13 +234,13 @@ async def import_promotions(
 
 
 async def _prepared(
-    context: Context,
-    workspace: str,
+    space: Space,
     registry: Registry,
     promotions: Mapping[str, m.Promotion],
     *,
     is_file: bool = False,
 ) -> list[StoredPromotion]:
+    context, workspace = space
     now, held = context.clock(), registry.promotions
     new = {
         name: StoredPromotion(
@@ -196,7 +284,8 @@ async def _status(
     )
 
 
-async def _change(context: Context, workspace: str, events: list[PromotionEvent]) -> None:
+async def _change(space: Space, events: list[PromotionEvent]) -> None:
+    context, workspace = space
     if events:
         held = (await context.memory.registry(workspace)).promotions
         commands = [

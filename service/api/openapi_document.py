@@ -54,6 +54,8 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
         for method, operation in methods.items():
             extra = data["operations"][f"{method.upper()} {path}"]
             operation["responses"].pop("422", None)
+            description = operation["description"].partition("\nRaises:\n")[0]
+            operation["description"] = description.rstrip()
             if "security" in operation:
                 operation["security"].insert(0, {})  # on loopback, until there is a key
             if "bodyContent" in extra:

@@ -1,11 +1,14 @@
-"""What is known of tools: the health of one; boundaries and failure patterns of all."""
+"""Boundaries and health of tools: what they are asked for, and how their calls go."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from aftercall.models import Boundaries, ToolHealth
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from aftercall import models as m
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.answers.fitness.score import quality_of, trials_of
@@ -26,62 +29,38 @@ from retrieval.knowledge.rows.registry import (
     recorded_name,
 )
 from retrieval.knowledge.rows.statistics import ToolTrials, merged
-from service.context import Context
-from service.recommendations import recommendations_about
-from service.tools import tools_called
+from service.api.recommendations import find_recommendations
+from service.api.tools import find_called_tools
+from service.context import Context, Space
+from service.requests import NO_QUERY, JsonRoute, Read, ToolId
 
+router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 MAX_TOOLS = 500
 """Tools that are looked at for boundaries, the latest troubled first, as for recommendations."""
 
 
-async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth:
-    """Return the health of the tool of that id, or whose calls are recorded under that name."""
-    tools = await tools_called(context, workspace, name)
-    if len(tools) > 1:
-        raise UnknownToolError(name, sorted(map(recorded_name, tools)))
-    registered = (await context.memory.registry(workspace)).by_id.get(name)
-    return await _health(context, tools[0], registered or await context.memory.tool(tools[0]))
+class BoundariesQuery(m.WireModel):
+    """How much of the boundaries is wanted."""
 
-
-async def health_of(context: Context, tool: ToolKey) -> ToolHealth:
-    """Return the health of the tool that calls name exactly so."""
-    memory = context.memory
-    # Under no name at all is kept what is known of the workspace.
-    registered = await memory.tool(tool) if tool.tool_name else None
-    if registered is None and not (tool.tool_name and await memory.health([tool])):
-        registry = await memory.registry(tool.workspace)
-        recorded = await context.memory.called(tool.workspace, MAX_KNOWN)
-        name = recorded_name(tool)
-        raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
-    return await _health(context, tool, registered)
-
-
-async def _health(context: Context, tool: ToolKey, registered: StoredTool | None) -> ToolHealth:
-    known = (await context.memory.health([tool])).get(tool) or KnownHealth()
-    knowledge = await context.memory.knowledge(tool)
-    clusters = await context.memory.axis_clusters(tool.workspace)
-    now = context.clock()
-    report = await asyncio.to_thread(
-        lambda: health_report(
-            known,
-            tool=named(tool, registered.tool.tool_id if registered else None),
-            knowledge=knowledge,
-            cohesion=cohesion_of(known, clusters, now=now, rules=context.cohesion),
-            stated_methods=stated_methods(registered.tool if registered else None),
-            redactor=context.redactor,
-            now=now,
-        )
+    limit: int = Field(
+        default=100,
+        ge=1,
+        le=1000,
+        description="Clusters, co-occurrences and tools in the answer, of each at most so many.",
     )
-    found = await recommendations_about(context, tool.workspace, [tool])
-    ids = [each.recommendation_id for each in found if each.state == "open"]
-    return report.model_copy(update={"recommendation_ids": ids})
 
 
-async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries:
-    """Return the boundaries as of now.
+@router.get(
+    "/boundaries", summary="Boundary axes of all tools, and tools that are asked for several jobs"
+)
+async def read_boundaries(space: Read, query: Annotated[BoundariesQuery, Query()]) -> m.Boundaries:
+    """Axes are the tools' own words; those that mean one capability are one cluster.
 
-    Of clusters, co-occurrences and tools at most `limit` each.
+    A cluster keeps its id and name as long as there is no need for others. Axes are clustered some
+    seconds after they were first named; until then each stands for itself. Of each workspace the
+    2,000 weightiest axes are remembered.
     """
+    context, workspace = space
     health = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
     book = await context.memory.axis_book(workspace)
     clusters = await context.memory.axis_clusters(workspace)
@@ -101,9 +80,66 @@ async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries
             redactor=context.redactor,
             rules=context.cohesion,
             now=context.clock(),
-            limit=limit,
+            limit=query.limit,
         )
     )
+
+
+@router.get("/tools/{toolId:name}/health", summary="The health of a tool", dependencies=[NO_QUERY])
+async def read_health(space: Read, tool_id: ToolId) -> m.ToolHealth:
+    """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
+
+    Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
+    that is empty, or that the tool itself calls weak, is told as such and stays a success. The name
+    of a method is shown when the tool's schema has it or several sessions used it.
+
+    Raises:
+        UnknownToolError: no tool has that id or name, or several tools share the name.
+    """
+    context, workspace = space
+    tools = await find_called_tools(space, tool_id)
+    if len(tools) > 1:
+        raise UnknownToolError(tool_id, sorted(map(recorded_name, tools)))
+    registered = (await context.memory.registry(workspace)).by_id.get(tool_id)
+    return await _report_health(
+        context, tools[0], registered or await context.memory.tool(tools[0])
+    )
+
+
+async def read_recorded_health(context: Context, tool: ToolKey) -> m.ToolHealth:
+    """Return the health of the tool that calls name exactly so."""
+    memory = context.memory
+    # Under no name at all is kept what is known of the workspace.
+    registered = await memory.tool(tool) if tool.tool_name else None
+    if registered is None and not (tool.tool_name and await memory.health([tool])):
+        registry = await memory.registry(tool.workspace)
+        recorded = await context.memory.called(tool.workspace, MAX_KNOWN)
+        name = recorded_name(tool)
+        raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
+    return await _report_health(context, tool, registered)
+
+
+async def _report_health(
+    context: Context, tool: ToolKey, registered: StoredTool | None
+) -> m.ToolHealth:
+    known = (await context.memory.health([tool])).get(tool) or KnownHealth()
+    knowledge = await context.memory.knowledge(tool)
+    clusters = await context.memory.axis_clusters(tool.workspace)
+    now = context.clock()
+    report = await asyncio.to_thread(
+        lambda: health_report(
+            known,
+            tool=named(tool, registered.tool.tool_id if registered else None),
+            knowledge=knowledge,
+            cohesion=cohesion_of(known, clusters, now=now, rules=context.cohesion),
+            stated_methods=stated_methods(registered.tool if registered else None),
+            redactor=context.redactor,
+            now=now,
+        )
+    )
+    found = await find_recommendations(Space(context, tool.workspace), [tool])
+    ids = [each.recommendation_id for each in found if each.state == "open"]
+    return report.model_copy(update={"recommendation_ids": ids})
 
 
 # Quality and cohesion of many tools at once: as fitness has the one, boundaries the other.
@@ -117,10 +153,9 @@ class ToolQuality(NamedTuple):
     cohesion_warning: bool = False
 
 
-async def tool_qualities(
-    context: Context, workspace: str, tools: Sequence[ToolKey]
-) -> Mapping[ToolKey, ToolQuality]:
+async def read_qualities(space: Space, tools: Sequence[ToolKey]) -> Mapping[ToolKey, ToolQuality]:
     """Return how good these tools are now, registered or not."""
+    context, workspace = space
     memory, now = context.memory, context.clock()
     registry = await memory.registry_of(workspace, tools)
     clusters = await memory.axis_clusters(workspace)

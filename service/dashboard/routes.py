@@ -22,6 +22,8 @@ from aftercall.models import PatternChange, RecommendationChange, window_dates
 from mongo.errors import StoreError
 from retrieval.knowledge.rows.registry import UnknownNameError
 from service import dashboard
+from service.api.patterns import change_pattern
+from service.api.recommendations import change_recommendation
 from service.context import Lifecycle
 from service.dashboard import html as h
 from service.dashboard.agents import agent, agents
@@ -46,16 +48,19 @@ from service.dashboard.suggestions import suggestions
 from service.dashboard.tool import tool
 from service.dashboard.tools import tools
 from service.dashboard.try_it import try_it
-from service.errors import NotFoundProblemError, ProblemError, UnavailableError, safe_message
+from service.errors import (
+    InvalidChangeError,
+    NotFoundProblemError,
+    ProblemError,
+    UnavailableError,
+    safe_message,
+)
 from service.keys import DEFAULT_WORKSPACE, InvalidTokenError
 from service.lifecycle import Shared
 from service.logs import log_event
 from service.middleware import SESSION_COOKIE, access_of
-from service.patterns import change_pattern
-from service.recommendations import change_recommendation
 from service.requests import check_scope, opened
 from service.settings import Settings
-from service.tools import InvalidChangeError
 from service.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -147,11 +152,11 @@ class Dashboard:
             asked = {"state": typed.get("state", ""), "reason": typed.get("reason") or None}
             try:
                 if subject := typed.get("pattern"):
-                    await change_pattern(*look.space, subject, PatternChange.model_validate(asked))
+                    await change_pattern(look.space, subject, PatternChange.model_validate(asked))
                 else:
                     change = RecommendationChange.model_validate(asked)
                     subject = typed.get("recommendation", "")
-                    await change_recommendation(*look.space, subject, change)
+                    await change_recommendation(look.space, subject, change)
             except (UnknownNameError, InvalidChangeError, ValidationError) as error:
                 what = "That is no state." if isinstance(error, ValidationError) else str(error)
                 return _missing("Not changed", what, "Go back, and try again.", 422)

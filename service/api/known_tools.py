@@ -1,14 +1,16 @@
-"""Known tools: which are asked about, and what the stores have of them, as a text."""
+"""What is known of tools, as a block for a prompt or a page of documentation."""
 
 import asyncio
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
+from cachetools import TTLCache
+from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from aftercall.models import LearnedContract, LearnedSentence, WireModel
+from aftercall.models import LearnedContract, LearnedContracts, LearnedSentence, WireModel
 from aftercall.models.base import Name
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
@@ -16,9 +18,13 @@ from retrieval.answers.known_tools.facts import ToolFacts, facts_of, use_of
 from retrieval.answers.known_tools.pages import markdown_page, prompt_block
 from retrieval.knowledge.rows.registry import Registry, UnknownNameError, UnknownNamespaceError
 from retrieval.knowledge.tool.record import ToolRecord
-from service.context import Context
-from service.tools import tools_called
+from service.api.tools import find_called_tools
+from service.context import Context, Space
+from service.requests import Suggest
 
+router = APIRouter(tags=["known tools"])
+_NO_NAMES: list[Name] = []
+_MEDIA_TYPES = {"prompt": "text/plain", "markdown": "text/markdown"}
 MAX_RECORDED = 500
 """Tools without registration in an answer, the latest used; more fill no prompt."""
 MAX_REGISTERED = 2_000
@@ -27,6 +33,17 @@ _LEAST_TOKENS = 10
 """Of any tool, in either form: of more tools than fit by this, nothing needs to be read."""
 _AT_A_TIME = 64
 """Tools that are read together: what is known of one may take 200 kB in memory, and more."""
+_Kept: TypeAlias = tuple[list["weakref.ref[object] | None"], ToolFacts]
+
+
+class _Facts(TTLCache[ToolKey, _Kept]):
+    """What was made of each tool, and from what: `Memory` replaces what it changes.
+
+    Facts fade over days and agents ask often, so they are kept for a minute.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(maxsize=2_000, ttl=60)
 
 
 class KnownToolsQuery(WireModel):
@@ -50,14 +67,30 @@ class KnownToolsQuery(WireModel):
     )
 
 
-async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) -> str:
+@router.get(
+    "/known-tools",
+    summary="What is known of tools, for a prompt or for documentation",
+    response_class=Response,
+)
+async def read_known_tools(space: Suggest, query: Annotated[KnownToolsQuery, Query()]) -> Response:
+    """Signatures, how tools fare, what they refuse, common pitfalls and what to try then.
+
+    Within `maxTokens` the most useful comes first: every tool's signature while there is room, then
+    what saves the most failed calls. All that tools and users stated is escaped data.
+    """
+    text = await write_known_tools(space, query)
+    return Response(text, headers={"content-type": f"{_MEDIA_TYPES[query.format]}; charset=utf-8"})
+
+
+async def write_known_tools(space: Space, query: KnownToolsQuery) -> str:
     """Return what is known, most useful first, in at most `max_tokens`.
 
     Of all tools, or of the named.
     """
+    context, workspace = space
     registry = await context.memory.registry(workspace)
     if query.tool or query.namespace is not None:
-        wanted = await _named(context, workspace, registry, query)
+        wanted = await _named(space, registry, query)
     else:
         put = sorted(registry.by_id.values(), key=lambda e: (e.tool.updated_at, e.tool.tool_id))
         wanted = _by_key(put[-MAX_REGISTERED:])
@@ -65,7 +98,7 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
             wanted.setdefault(key, None)
     ordered = await _by_use(context, list(wanted))
     first = ordered[: query.max_tokens // _LEAST_TOKENS]
-    facts = await _facts(context, workspace, registry, {key: wanted[key] for key in first})
+    facts = await _facts(space, registry, {key: wanted[key] for key in first})
 
     def render() -> str:
         write = prompt_block if query.format == "prompt" else markdown_page
@@ -80,20 +113,23 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
     return await asyncio.to_thread(render)
 
 
-async def learned_contracts(
-    context: Context, workspace: str, names: Sequence[str]
-) -> list[LearnedContract]:
-    """Return what calls of tools keep getting wrong; `names` as those of `KnownToolsQuery`.
+@router.get("/known-tools/contracts", summary="What calls of tools keep getting wrong")
+async def read_contracts(
+    space: Suggest, tool: Annotated[list[Name], Query(max_length=100)] = _NO_NAMES
+) -> LearnedContracts:
+    """Return a sentence for each frequent mistake that repairs mend alike, the most frequent first.
 
-    Tools that are unknown, and those of which nothing is known to go wrong, are left out.
+    `tool` is a registered id, else a recorded toolName or serverName/toolName; repeatable. Unknown
+    ones are left out. The sentences are data: names and values in them are those of calls.
     """
+    context, workspace = space
     registry = await context.memory.registry(workspace)
     wanted: dict[ToolKey, StoredTool | None] = {}
-    for name in names:
+    for name in tool:
         with suppress(UnknownNameError):  # a tool that was never called
             query = KnownToolsQuery(tool=[name])
-            wanted |= await _named(context, workspace, registry, query)
-    return [
+            wanted |= await _named(space, registry, query)
+    contracts = [
         LearnedContract(
             tool_name=each.key.tool_name,
             server_name=each.key.server_name,
@@ -107,13 +143,14 @@ async def learned_contracts(
                 for lesson in each.lessons
             ],
         )
-        for each in await _facts(context, workspace, registry, wanted)
+        for each in await _facts(space, registry, wanted)
         if each.lessons
     ]
+    return LearnedContracts(contracts=contracts)
 
 
 async def _named(
-    context: Context, workspace: str, registry: Registry, query: KnownToolsQuery
+    space: Space, registry: Registry, query: KnownToolsQuery
 ) -> dict[ToolKey, StoredTool | None]:
     names, found = query.tool, list[StoredTool]()
     if query.namespace is not None:
@@ -124,7 +161,7 @@ async def _named(
     wanted = _by_key(found)
     for name in names:
         if name not in registry.by_id:
-            for key in await tools_called(context, workspace, name):
+            for key in await find_called_tools(space, name):
                 wanted.setdefault(key, registry.named(key))
     return wanted
 
@@ -142,11 +179,9 @@ async def _by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolKey]:
 
 
 async def _facts(
-    context: Context,
-    workspace: str,
-    registry: Registry,
-    wanted: Mapping[ToolKey, StoredTool | None],
+    space: Space, registry: Registry, wanted: Mapping[ToolKey, StoredTool | None]
 ) -> list[ToolFacts]:
+    context, workspace = space
     clusters = await context.memory.axis_clusters(workspace)
     names = frozenset(each.tool.name for each in registry.by_id.values())
     now, memory = context.clock(), context.memory
@@ -169,7 +204,7 @@ async def _facts(
                     tool_names=names,
                     rules=context.cohesion,
                 )
-                context.tool_facts[record.key] = (
+                context.caches.get_cache(_Facts)[record.key] = (
                     [None if each is None else weakref.ref(each) for each in sources],
                     facts,
                 )
@@ -182,7 +217,7 @@ def _unchanged(
     context: Context, key: ToolKey, sources: Sequence[object | None]
 ) -> ToolFacts | None:
     """Return what was made of a tool lately, if it was made from these very objects."""
-    entry = context.tool_facts.get(key)  # one look: it may expire between two
+    entry = context.caches.get_cache(_Facts).get(key)  # one look: it may expire between two
     if entry is None:
         return None
     kept, facts = entry

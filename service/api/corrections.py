@@ -1,63 +1,50 @@
-"""Feedback: what became of suggestions, and users' corrections of calls."""
+"""Corrections: what users said of the answers that calls gave."""
 
+from typing import Annotated
 from uuid import uuid4
+
+from fastapi import APIRouter, Query
+from pydantic import Field
 
 from aftercall import models as m
 from ingest.intake import check_time
 from mongo import contents
-from mongo.records import ToolKey, decoded
-from retrieval.knowledge.rows.log import executions, suggestion
-from service.context import Context
+from mongo.records import decoded
+from retrieval.knowledge.rows.log import executions
+from service.context import Space
+from service.errors import CorrectionConflictError, NotRecordedError
+from service.requests import NO_QUERY, JsonRoute, Read, Record, ToolFilter
 
+router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 _LOOKED_AT = 500
 """Of the latest corrections, or calls of a session."""
 
 
-class NotRecordedError(LookupError):
-    """No such suggestion was made, or no such call of the session is recorded, in the workspace."""
+class CorrectionsQuery(ToolFilter):
+    """Of which tool corrections are wanted, and how many."""
+
+    limit: int = Field(default=20, ge=1, le=100)
 
 
-class CorrectionConflictError(ValueError):
-    """The correction id is taken by a correction with other content."""
+@router.post(
+    "/corrections",
+    summary="Tell what a user said of an answer",
+    status_code=202,
+    name="correct",
+    dependencies=[NO_QUERY],
+)
+async def record_correction(space: Record, correction: m.Correction) -> m.RecordedCorrection:
+    """It is durable now, and weighs more than the tool's own word.
 
+    It is about one execution, which may be recorded later (`tied` is false until then), or about
+    the latest recorded call of a session. The same `correctionId` twice counts once.
 
-async def record_outcome(
-    context: Context, workspace: str, suggestion_id: str, report: m.OutcomeReport
-) -> bool:
-    """Keep an outcome with its suggestion; False when that has one for the execution already."""
-    log = context.store.events
-    known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
-        log, workspace, suggestion_id
-    )
-    if known is None:
-        raise NotRecordedError(
-            f"no suggestion {suggestion_id} was made here; send the suggestionId that /suggest gave"
-        )
-    followed = await _call(context, workspace, report.execution_id)
-    outcome = contents.SuggestionOutcome(
-        suggestion_id=suggestion_id,
-        execution_id=report.execution_id,
-        outcome=report.outcome,
-        issued=known,
-        agent=followed.execution.agent if followed else None,
-    )
-    verdicts = await log.append(
-        workspace, [contents.outcome_event(outcome, context.caller.principal)]
-    )
-    context.indexer.wake()
-    return verdicts == ["accepted"]
-
-
-async def correct(
-    context: Context, workspace: str, correction: m.Correction
-) -> m.RecordedCorrection:
-    """Keep a correction; durable when this returns. The same id twice counts once.
-
-    A session stands for the latest of its calls that are recorded now; the same correction sent
-    again stays with the call of the first time. An execution that is named may be recorded later. A
-    `NotRecordedError` where no such call of the session is recorded, an `InvalidExecutionError`
-    where its time cannot be true, a `CorrectionConflictError` where its id is taken by another one.
+    Raises:
+        NotRecordedError: no such call of the session is recorded.
+        InvalidExecutionError: its time cannot be true.
+        CorrectionConflictError: its id is taken by a correction with other content.
     """
+    context, workspace = space
     mask, session_id = context.redactor.text, correction.session_id
     clean = correction.model_copy(
         update={  # a mask may be longer than what it hides, hence the bounds
@@ -68,10 +55,10 @@ async def correct(
         }
     )
     correction_id = clean.correction_id or str(uuid4())
-    if (known := await _known(context, workspace, correction_id)) is None:
+    if (known := await _known(space, correction_id)) is None:
         now = context.clock()
         check_time(corrected_at := clean.timestamp or now, now)
-        execution_id, call = await _corrected(context, workspace, clean)
+        execution_id, call = await _corrected(space, clean)
         record = contents.CorrectionRecord(
             correction_id=correction_id,
             execution_id=execution_id,
@@ -87,8 +74,8 @@ async def correct(
             context.indexer.wake()
             return _recorded(record, call, duplicate=False)
         # The same id came twice at once, and the other was first.
-        known = await _known(context, workspace, correction_id) or record
-    call = await _call(context, workspace, known.execution_id)
+        known = await _known(space, correction_id) or record
+    call = await _call(space, known.execution_id)
     if not _is_same(known, clean, call):
         raise CorrectionConflictError(
             f"correctionId: {correction_id} is already stored with other content; "
@@ -97,11 +84,14 @@ async def correct(
     return _recorded(known, call, duplicate=True)
 
 
-async def corrections(
-    context: Context, workspace: str, *, limit: int, tool: ToolKey | None = None
+@router.get("/corrections", summary="What users said of answers")
+async def list_corrections(
+    space: Read, query: Annotated[CorrectionsQuery, Query()]
 ) -> m.CorrectionList:
-    """Return the latest corrections, newest first; with a tool's name those that count for it."""
-    log, most = context.store.events, limit if tool is None else _LOOKED_AT
+    """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
+    context, workspace = space
+    log, tool = context.store.events, query.tool(workspace)
+    most = query.limit if tool is None else _LOOKED_AT
     found = await log.latest(workspace, "correction", most)
     records = [decoded(contents.CorrectionRecord, each.data) for each in found]
     untied = [each.execution_id for each in records if each.called is None]
@@ -126,17 +116,18 @@ async def corrections(
         for record, of in about
         if tool in (None, of)
     ]
-    return m.CorrectionList(corrections=shown[:limit])
+    return m.CorrectionList(corrections=shown[: query.limit])
 
 
 async def _corrected(
-    context: Context, workspace: str, correction: m.Correction
+    space: Space, correction: m.Correction
 ) -> tuple[str, contents.StoredExecution | None]:
     """The id of the execution meant, of a session its latest, and the execution if recorded."""
+    context, workspace = space
     if correction.session_id is None:
         # The wire model has seen to it that one of both is named.
         execution_id = correction.execution_id or ""
-        return execution_id, await _call(context, workspace, execution_id)
+        return execution_id, await _call(space, execution_id)
     session = contents.named(context.caller.principal, correction.session_id)
     events = await context.store.events.latest(
         workspace, "execution", _LOOKED_AT, sessions=[session]
@@ -163,16 +154,14 @@ def _is_of_its_tool(call: contents.StoredExecution, correction: m.Correction) ->
     return is_server and correction.tool_name in (None, call.execution.tool_name)
 
 
-async def _known(
-    context: Context, workspace: str, correction_id: str
-) -> contents.CorrectionRecord | None:
+async def _known(space: Space, correction_id: str) -> contents.CorrectionRecord | None:
+    context, workspace = space
     found = await context.store.events.find(workspace, "correction", [correction_id])
     return decoded(contents.CorrectionRecord, found[0].data) if found else None
 
 
-async def _call(
-    context: Context, workspace: str, execution_id: str
-) -> contents.StoredExecution | None:
+async def _call(space: Space, execution_id: str) -> contents.StoredExecution | None:
+    context, workspace = space
     found = await executions(context.store.events, workspace, [execution_id])
     return found[0] if found else None
 

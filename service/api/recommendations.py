@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from aftercall import models as m
-from aftercall.models.base import Name
+from aftercall.models.base import Id, Name
 from mongo.contents import StoredRecommendation, review_command
 from mongo.records import ToolKey, decoded
 from retrieval.answers.fitness.promotions import pair_of, status_of
@@ -23,14 +24,20 @@ from retrieval.knowledge.rows.registry import (
     UnknownToolError,
     possible_tools,
 )
-from service.context import Context
-from service.tools import InvalidChangeError, tools_called
+from service.api.tools import find_called_tools
+from service.context import Space
+from service.errors import InvalidChangeError
+from service.requests import NO_QUERY, Admin, JsonRoute, Read
 
+router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 MAX_TOOLS = 500
 """Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of
 which as much is remembered as there is room for takes some 2 ms."""
 RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
 _STILL_TO_DO: frozenset[m.RecommendationState] = frozenset({"open", "taken"})
+RecommendationId = Annotated[
+    Id, Path(alias="recommendationId", description="A UUID, from `GET /recommendations`.")
+]
 
 
 class RecommendationQuery(m.WireModel):
@@ -47,41 +54,57 @@ class RecommendationQuery(m.WireModel):
     limit: int = Field(default=100, ge=1, le=1000)
 
 
-async def recommendations(
-    context: Context, workspace: str, asked: RecommendationQuery
+@router.get("/recommendations", summary="What the evidence suggests to tool builders")
+async def list_recommendations(
+    space: Read, query: Annotated[RecommendationQuery, Query()]
 ) -> m.RecommendationList:
-    """Return those that are asked for, greatest priority first."""
-    found = await _all(context, workspace)
-    if asked.tool_id is not None:
-        found = await _about(context, workspace, asked.tool_id, found)
-    states = _STILL_TO_DO if asked.state is None else {asked.state}
+    """Greatest priority first. The service reports and changes nothing by itself.
+
+    They are made from the evidence when they are asked for: open ones come and go with it. What
+    tools and users stated is quoted as data.
+    """
+    context = space.context
+    found = await _all(space)
+    if query.tool_id is not None:
+        found = await _about(space, query.tool_id, found)
+    states = _STILL_TO_DO if query.state is None else {query.state}
     wanted = [
         each
         for each in found
-        if asked.kind in (None, each.kind) and (asked.state == "all" or each.state in states)
+        if query.kind in (None, each.kind) and (query.state == "all" or each.state in states)
     ]
     words = Quotes(context.redactor)
     return m.RecommendationList(
-        recommendations=[words.shown(each) for each in wanted[: asked.limit]]
+        recommendations=[words.shown(each) for each in wanted[: query.limit]]
     )
 
 
+@router.put(
+    "/recommendations/{recommendationId}",
+    summary="Say what is done about a recommendation",
+    dependencies=[NO_QUERY],
+)
 async def change_recommendation(
-    context: Context, workspace: str, recommendation_id: str, change: m.RecommendationChange
+    space: Admin, recommendation_id: RecommendationId, change: m.RecommendationChange
 ) -> m.Recommendation:
-    """Say what is done about a recommendation; durable when this returns, the last word counts.
+    """Any state may follow any other; of two changes the later one counts.
 
-    It is kept as it is now, for it stays listed when its evidence has faded. An
-    `InvalidChangeError` where it is dismissed without a reason, an `UnknownNameError` where nothing
-    is suggested under the id, and no one ever acted on it.
+    It needs a `reason` to be dismissed, and stays dismissed. One that is done opens again
+    (`reopened`) when evidence later than that speaks for it; one that is opened by hand lives and
+    ends with its evidence, as if no one had touched it.
+
+    Raises:
+        InvalidChangeError: it is dismissed without a reason.
+        UnknownNameError: there is no recommendation of that id, and no one ever acted on it.
     """
+    context, workspace = space
     reason = (change.reason or "").strip() or None
     if change.state == "dismissed" and reason is None:
         raise InvalidChangeError(
             "say in `reason` why it is dismissed; it stays dismissed, and the next one who "
             "looks wants to know"
         )
-    found, now = await _one(context, workspace, recommendation_id), context.clock()
+    found, now = await _one(space, recommendation_id), context.clock()
     changed = Quotes(context.redactor).shown(
         found.model_copy(
             update={
@@ -111,39 +134,38 @@ async def change_recommendation(
     return changed
 
 
-async def recommendations_about(
-    context: Context, workspace: str, tools: Sequence[ToolKey]
-) -> list[m.Recommendation]:
+async def find_recommendations(space: Space, tools: Sequence[ToolKey]) -> list[m.Recommendation]:
     """Open and taken ones about these tools, greatest priority first."""
+    context = space.context
     if not (known := await context.memory.health(tools)):
         return []
-    around = await _workspace(context, workspace, known)
+    around = await _workspace(space, known)
     found = await asyncio.to_thread(queue.about_tools, around, known.items())
     return queue.by_priority(
         around.words.shown(each) for each in found if each.state in _STILL_TO_DO
     )
 
 
-async def _all(context: Context, workspace: str) -> list[m.Recommendation]:
+async def _all(space: Space) -> list[m.Recommendation]:
+    context, workspace = space
     known = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
-    around = await _workspace(context, workspace, known)
-    reviews = await _reviews(context, workspace, around.registry, around.now)
+    around = await _workspace(space, known)
+    reviews = await _reviews(space, around.registry, around.now)
     return await asyncio.to_thread(queue.queue_of, around, known.items(), reviews)
 
 
-async def _one(context: Context, workspace: str, recommendation_id: str) -> m.Recommendation:
-    for each in await _all(context, workspace):
+async def _one(space: Space, recommendation_id: str) -> m.Recommendation:
+    for each in await _all(space):
         if each.recommendation_id == recommendation_id:
             return each
-    if (review := (await _stored(context, workspace)).get(recommendation_id)) is None:
+    if (review := (await _stored(space)).get(recommendation_id)) is None:
         listed = "GET /recommendations?state=all"
         raise UnknownNameError(recommendation_id, (), "recommendation", listed)
     return queue.snapshot_of(review)
 
 
-async def _workspace(
-    context: Context, workspace: str, known: Mapping[ToolKey, KnownHealth]
-) -> queue.Workspace:
+async def _workspace(space: Space, known: Mapping[ToolKey, KnownHealth]) -> queue.Workspace:
+    context, workspace = space
     memory = context.memory
     # The parts of a split may be the names of any tools.
     is_split = any(each.split for health in known.values() for each in health.referrals)
@@ -152,16 +174,15 @@ async def _workspace(
             memory.registry(workspace) if is_split else memory.registry_of(workspace, list(known))
         ),
         clusters=await context.memory.axis_clusters(workspace),
-        reviews=await _stored(context, workspace),
+        reviews=await _stored(space),
         words=Quotes(context.redactor),
         now=context.clock(),
         rules=context.cohesion,
     )
 
 
-async def _reviews(
-    context: Context, workspace: str, registry: Registry, now: datetime
-) -> list[m.Recommendation]:
+async def _reviews(space: Space, registry: Registry, now: datetime) -> list[m.Recommendation]:
+    context, workspace = space
     pairs = {name: pair_of(registry, name) for name in registry.promotions}
     keys = [key for pair in pairs.values() if pair for key in pair.keys]
     statistics = await context.memory.statistics(keys)
@@ -173,11 +194,12 @@ async def _reviews(
 
 
 async def _about(
-    context: Context, workspace: str, name: str, found: Iterable[m.Recommendation]
+    space: Space, name: str, found: Iterable[m.Recommendation]
 ) -> list[m.Recommendation]:
+    context, workspace = space
     unknown: UnknownToolError | None = None
     try:
-        tools = await tools_called(context, workspace, name)
+        tools = await find_called_tools(space, name)
     except UnknownToolError as error:  # perhaps a namespace, or one that is not called any more
         unknown, tools = error, list(possible_tools(workspace, name))
     names = {(each.server_name, each.tool_name) for each in tools}
@@ -193,7 +215,8 @@ async def _about(
     return about
 
 
-async def _stored(context: Context, workspace: str) -> dict[str, StoredRecommendation]:
+async def _stored(space: Space) -> dict[str, StoredRecommendation]:
+    context, workspace = space
     rows = await context.store.events.state(workspace, "review")
     found = (decoded(StoredRecommendation, row.data or b"") for row in rows)
     return {each.recommendation_id: each for each in found}

@@ -10,7 +10,7 @@ from aftercall.models.base import Name
 from service.errors import InvalidProblemError, NotFoundProblemError
 from service.hooks.clients import HookClient, client_names, read_client
 from service.hooks.handling import HookHandler
-from service.requests import JsonRoute, NoQuery, Reading, Recording, parse_json, parsed, read_body
+from service.requests import NO_QUERY, JsonRoute, Read, Record, parse_json, parsed, read_body
 
 router = APIRouter(tags=["hooks"], route_class=JsonRoute)
 ClientName = Annotated[str, Path(description="One of those of `GET /hooks`.")]
@@ -25,15 +25,17 @@ class HookQuery(m.WireModel):
     """MCP servers that are passed over: a gateway stands in front of them."""
 
 
-@router.get("/hooks", summary="Clients, their events, and what each may change")
-async def list_hooks(_space: Reading, _query: NoQuery) -> m.HookClients:
+@router.get(
+    "/hooks", summary="Clients, their events, and what each may change", dependencies=[NO_QUERY]
+)
+async def list_hooks(_space: Read) -> m.HookClients:
     """`seen` states whether the client was run; the others are by their published form."""
     return m.HookClients(clients=[_described(read_client(name)) for name in client_names()])
 
 
 @router.post("/hooks/{client}", summary="An event of a coding agent, in its own form")
 async def answer_hook(
-    client: ClientName, request: Request, query: Annotated[HookQuery, Query()], space: Recording
+    space: Record, client: ClientName, request: Request, query: Annotated[HookQuery, Query()]
 ) -> dict[str, Any]:
     """Return the answer is the client's own, and empty for most events: nothing is to be done then.
 

@@ -20,11 +20,11 @@ from retrieval.knowledge.rows.log import execution
 from retrieval.knowledge.rows.log import executions as stored_executions
 from retrieval.knowledge.values.parameters import is_large
 from service import errors
-from service.context import Context
+from service.context import Space
 from service.requests import (
     ExecutionId,
-    Reading,
-    Recording,
+    Read,
+    Record,
     RecordsBody,
     gunzip,
     parse_json,
@@ -36,9 +36,12 @@ router = APIRouter(tags=["recording"])
 
 
 @router.post(
-    "/executions", summary="Record one execution, or a list of at most 1,000", status_code=202
+    "/executions",
+    summary="Record one execution, or a list of at most 1,000",
+    status_code=202,
+    name="record",
 )
-async def record(records: RecordsBody, space: Recording) -> RecordReceipt:
+async def record_executions(space: Record, records: RecordsBody) -> RecordReceipt:
     """Answers when the executions are durable. `executionId` makes sending them again harmless.
 
     In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
@@ -51,7 +54,7 @@ async def record(records: RecordsBody, space: Recording) -> RecordReceipt:
 
 
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
-async def read_execution(execution_id: ExecutionId, space: Reading) -> Execution:
+async def read_execution(space: Read, execution_id: ExecutionId) -> Execution:
     """Secrets were masked before it was written, and are masked again before it is returned."""
     found = await execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
@@ -132,7 +135,7 @@ class _Outcome:
     summary="OpenTelemetry spans: every tool call among them is recorded",
     response_class=Response,
 )
-async def export_traces(request: Request, space: Recording) -> Response:
+async def export_traces(space: Record, request: Request) -> Response:
     """OTLP over HTTP (`application/x-protobuf` or `application/json`, plain or in gzip).
 
     Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
@@ -159,20 +162,19 @@ async def export_traces(request: Request, space: Recording) -> Response:
         outcome = _Outcome()
         batch: list[Placed]
         while batch := await aside(list, islice(located, _BATCH), when=is_large):
-            await _store(batch, outcome, *space)
+            await _store(batch, outcome, space)
     said = request.app.state.passed_over.take(space.workspace, outcome.passed_over)
     outcome.notes += [] if said is None else [errors.safe_message(said)]
     encode = success_protobuf if encoding == errors.PROTOBUF else success_json
     return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
 
 
-async def _store(
-    located: Sequence[Placed], outcome: _Outcome, context: Context, workspace: str
-) -> None:
+async def _store(located: Sequence[Placed], outcome: _Outcome, space: Space) -> None:
     """Make executions durable, and show the rest.
 
     When the store fails, what was stored stays; the exporter sends all again, which does no harm.
     """
+    context, workspace = space
     executions: list[Execution] = []
     places: list[str] = []
     for where, read in located:

@@ -6,20 +6,22 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
 from retrieval.knowledge.rows.log import counts, lag_s
+from service.api.reflection import find_missing
 from service.context import Lifecycle
 from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page
 from service.middleware import access_of
-from service.requests import Reading, check_scope
-from service.statistics import missing
+from service.requests import Read, check_scope
 from service.stores import where_store_is
 from service.version import VERSION
 
 router = APIRouter(tags=["service"])
 
 
-@router.get("/status", summary="How much there is, and what is still to be learned from")
-async def status(space: Reading, request: Request) -> Status:
+@router.get(
+    "/status", summary="How much there is, and what is still to be learned from", name="status"
+)
+async def read_status(space: Read, request: Request) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
     known = await counts(context.store, workspace)
@@ -50,19 +52,19 @@ async def status(space: Reading, request: Request) -> Status:
         generation=context.store.knowledge.generation,
         indexing="here" if context.settings.indexing.here else "workers",
         indexing_lag_s=round(await lag_s(context.store, workspace), 1),
-        missing=await missing(context, workspace),
+        missing=await find_missing(space),
         linger_s=request.app.state.lifecycle.linger_s,
     )
 
 
-@router.get("/healthz", summary="The process is up")
-async def healthz() -> Response:
+@router.get("/healthz", summary="The process is up", name="healthz")
+async def answer_heartbeat() -> Response:
     """For a supervisor that restarts what hangs; states nothing about the stores."""
     return Response('{"status":"up"}', media_type="application/json")
 
 
-@router.get("/readyz", summary="Calls are served")
-async def readyz(request: Request) -> Response:
+@router.get("/readyz", summary="Calls are served", name="readyz")
+async def answer_readiness(request: Request) -> Response:
     """503 until everything is open, and while the log store does not answer or nothing is learned.
 
     A service that waits for a restart with another model answers meanwhile, so it counts as ready.
@@ -87,9 +89,12 @@ async def readyz(request: Request) -> Response:
 
 
 @router.get(
-    "/metrics", summary="Counters, latencies and gauges for Prometheus", response_class=Response
+    "/metrics",
+    summary="Counters, latencies and gauges for Prometheus",
+    response_class=Response,
+    name="metrics",
 )
-async def metrics(request: Request) -> Response:
+async def read_metrics(request: Request) -> Response:
     """Answers also while the service is starting, and without waiting for a store that hangs.
 
     What a store would have to say is left out when it does not within a second, and

@@ -3,16 +3,18 @@
 from fastapi import APIRouter, Response
 
 from aftercall import models as m
+from mongo import contents
 from retrieval.answers.check import check
 from retrieval.answers.similar import find_similar
-from service.feedback import record_outcome
-from service.requests import JsonRoute, Suggesting, SuggestionId
+from retrieval.knowledge.rows.log import execution, suggestion
+from service.errors import NotRecordedError
+from service.requests import JsonRoute, Suggest, SuggestionId
 
 router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
 
 
-@router.post("/suggest", summary="What to do about a failed call")
-async def suggest(question: m.SuggestRequest, space: Suggesting) -> m.SuggestResponse:
+@router.post("/suggest", summary="What to do about a failed call", name="suggest")
+async def suggest_repairs(space: Suggest, question: m.SuggestRequest) -> m.SuggestResponse:
     """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
 
     An empty list is an honest "I don't know", with its reason.
@@ -28,7 +30,7 @@ async def suggest(question: m.SuggestRequest, space: Suggesting) -> m.SuggestRes
 
 
 @router.post("/check", summary="What there is to say of a call before it is made")
-async def check_call(question: m.CheckRequest, space: Suggesting) -> m.CheckResponse:
+async def check_call(space: Suggest, question: m.CheckRequest) -> m.CheckResponse:
     """Return nothing is embedded, stored or learned.
 
     `repair` is said of proven lossless changes alone; `block` of a call that failed like this again
@@ -53,15 +55,40 @@ async def check_call(question: m.CheckRequest, space: Suggesting) -> m.CheckResp
     response_class=Response,
 )
 async def report_outcome(
-    suggestion_id: SuggestionId, report: m.OutcomeReport, space: Suggesting
+    space: Suggest, suggestion_id: SuggestionId, report: m.OutcomeReport
 ) -> None:
-    """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
-    if await record_outcome(*space, suggestion_id, report):
-        space.context.metrics.reported(suggestion_id, report)
+    """An execution recorded with `suggestionId` says the same; saying it twice changes nothing.
+
+    Raises:
+        NotRecordedError: no such suggestion was made in the workspace.
+    """
+    context, workspace = space
+    log = context.store.events
+    known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
+        log, workspace, suggestion_id
+    )
+    if known is None:
+        raise NotRecordedError(
+            f"no suggestion {suggestion_id} was made here; send the suggestionId that /suggest gave"
+        )
+    followed = await execution(log, workspace, report.execution_id)
+    outcome = contents.SuggestionOutcome(
+        suggestion_id=suggestion_id,
+        execution_id=report.execution_id,
+        outcome=report.outcome,
+        issued=known,
+        agent=followed.agent if followed else None,
+    )
+    verdicts = await log.append(
+        workspace, [contents.outcome_event(outcome, context.caller.principal)]
+    )
+    context.indexer.wake()
+    if verdicts == ["accepted"]:  # else the execution has an outcome of it already
+        context.metrics.reported(suggestion_id, report)
 
 
-@router.post("/similar", summary="Executions of a tool that are like this call")
-async def similar(question: m.SimilarRequest, space: Suggesting) -> m.SimilarResponse:
+@router.post("/similar", summary="Executions of a tool that are like this call", name="similar")
+async def find_similar_calls(space: Suggest, question: m.SimilarRequest) -> m.SimilarResponse:
     """Different calls, the likest first, by the words and the meaning of each. Secrets are masked.
 
     A key without `read` sees only calls of the `agent` that it names, as it recorded them itself.

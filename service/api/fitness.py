@@ -1,0 +1,189 @@
+"""Choosing a tool for a scenario: candidates, who serves a namespace best, how tools failed."""
+
+from dataclasses import replace
+from typing import Annotated, TypeVar
+from uuid import uuid4
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from aftercall import models as m
+from aftercall.models.tools import EXPLORE, Scenario
+from mongo import contents
+from retrieval.answers.fitness.history import statistics_with_marks
+from retrieval.answers.fitness.score import quality_of, trials_of
+from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.rows.registry import Registry, ToolCandidate, offered, plain_candidate
+from retrieval.knowledge.rows.statistics import NO_VERSION
+from service.api.tools import find_registered
+from service.context import Context
+from service.requests import JsonRoute, Namespace, Read, Record, Suggest, ToolId
+
+router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
+RankedT = TypeVar("RankedT", bound=m.RankedTool)
+_FAILURES = "/tools/{toolId:name}/failures"
+_MAX_MESSAGE = 10_000
+"""Characters kept of an error message, as many as of a scenario: marks are read by the dozen."""
+
+
+class BestToolQuery(m.WireModel):
+    """For which scenario the best tool is wanted, and how it is chosen."""
+
+    scenario: Scenario = Field(description="What is to be done, in words.")
+    use_rag: bool = Field(
+        default=True,
+        description="Look for semantic matches and past failures too; else the promoted version "
+        "and the original are compared by base and quality.",
+    )
+    mode: m.RankingMode = Field(default="fitness", description="How candidates are ranked.")
+    explore: bool = Field(default=False, description=EXPLORE)
+    limit: int = Field(default=10, ge=1, le=50, description="Candidates shown at most.")
+
+
+class FailuresQuery(m.WireModel):
+    """Which failures are wanted first, and how many."""
+
+    scenario: Scenario | None = Field(
+        default=None, description="Failures in scenarios like this one come first."
+    )
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+@router.post("/tools/find", summary="Tools for a scenario, best first")
+async def find_tools(space: Suggest, question: m.FindRequest) -> m.FoundTools:
+    """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
+    context, workspace = space
+    found = await context.chooser.find(workspace, question, principal=context.caller.principal)
+    return found.model_copy(update={"candidates": _quote_failures(context, found.candidates)})
+
+
+@router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
+async def find_evolutions(space: Suggest, question: m.EvolutionRequest) -> m.EvolutionList:
+    """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
+    return await space.context.history.evolutions(space.workspace, question)
+
+
+@router.get("/namespaces", summary="All namespaces, by name")
+async def list_namespaces(space: Read) -> m.NamespaceList:
+    """Return a tool without a namespace serves the one that is called like its id."""
+    return await space.context.chooser.namespaces(space.workspace)
+
+
+@router.get(
+    "/namespaces/{namespace:name}/best",
+    summary="The fittest tool of a namespace for a scenario",
+    name="best_tool",
+)
+async def find_best_tool(
+    space: Suggest, namespace: Namespace, query: Annotated[BestToolQuery, Query()]
+) -> m.BestTool:
+    """With every factor of its score, all candidates, and what was left out and why.
+
+    The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
+    """
+    found = await space.context.chooser.best(
+        space.workspace,
+        namespace,
+        query.scenario,
+        use_rag=query.use_rag,
+        mode=query.mode,
+        limit=query.limit,
+        principal=space.context.caller.principal,
+        explore=query.explore,
+    )
+    [shown] = _quote_failures(space.context, [found])
+    return shown.model_copy(update={"candidates": _quote_failures(space.context, found.candidates)})
+
+
+def _quote_failures(context: Context, ranked: list[RankedT]) -> list[RankedT]:
+    """Return what others stated of failures, in their own words, is for those who may read."""
+    if "read" in context.caller.scopes:
+        return ranked
+    found = []
+    for each in ranked:
+        bare: dict[str, object] = {"scenario": "", "error_message": None, "tags": []}
+        failures = [one.model_copy(update=bare) for one in each.factors.similar_failures]
+        factors = each.factors.model_copy(update={"similar_failures": failures})
+        found.append(each.model_copy(update={"factors": factors}))
+    return found
+
+
+@router.post(_FAILURES, summary="Mark a failure of a tool", status_code=202)
+async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m.MarkedFailure:
+    """It is durable now, and counts against the tool, the more in scenarios like this one.
+
+    The same `markId` twice counts once. Recorded executions count without being marked; with
+    `executionId` the mark states how bad that one was, and of what version it was when `version` is
+    left out; without either it is of the version in force.
+
+    Raises:
+        UnknownToolError: there is no such tool; the error has the nearest names.
+    """
+    context, workspace = space
+    log, redactor, now = context.store.events, context.redactor, context.clock()
+    registry = await context.memory.registry(workspace)
+    named = [] if mark.execution_id is None else [mark.execution_id]
+    call = next(iter(await executions(log, workspace, named)), None)  # if it is stored yet
+    failed, version = _find_failed(registry, tool_id, mark.version, call)
+    record = contents.FailureRecord(
+        tool=failed.key,
+        mark_id=mark.mark_id or str(uuid4()),
+        version=version,
+        scenario=redactor.text(mark.scenario),
+        error_message=redactor.text(mark.error_message)[:_MAX_MESSAGE],
+        severity=mark.severity,
+        marked_at=now,
+        # Masked, a tag with a secret would be in every scenario that holds a secret.
+        negative_tags=tuple(tag for tag in mark.negative_tags if redactor.text(tag) == tag),
+        execution_id=mark.execution_id,
+        called=None if call is None else contents.Called.of(call),
+    )
+    event = contents.mark_event(record, context.caller.principal)
+    is_new = await log.append(workspace, [event]) == ["accepted"]
+    if is_new:
+        context.indexer.wake()
+    # With all marks that are stored, whether or not they were learned from yet.
+    statistics = await statistics_with_marks([failed.key], memory=context.memory, log=log)
+    trials = trials_of(failed, statistics[failed.key])
+    return m.MarkedFailure(
+        mark_id=record.mark_id,
+        tool_id=tool_id,
+        version=version,
+        severity=mark.severity,
+        duplicate=not is_new,
+        quality=quality_of(trials, now=now, start=failed.start, since=failed.since),
+    )
+
+
+def _find_failed(
+    registry: Registry, tool_id: str, version: str | None, call: contents.StoredExecution | None
+) -> tuple[ToolCandidate, str | None]:
+    """Return what failed, and in which version.
+
+    That of the call, of this tool, or what is in force.
+    """
+    stored = find_registered(registry, tool_id)
+    in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
+    possible = [in_force, plain]
+    if call and (called := [each for each in possible if each.key == call.tool_key]):
+        possible = called
+        version = version or call.execution.tool_version or NO_VERSION
+    if version is None:
+        return in_force, in_force.tool.version
+    for each in possible:
+        if each.counts(version):
+            return each, version or None
+    return replace(possible[-1], versions=(version,), start=1.0, since=None), version or None
+
+
+@router.get(_FAILURES, summary="Failures of a tool", name="tool_failures")
+async def list_failures(
+    space: Read, tool_id: ToolId, query: Annotated[FailuresQuery, Query()]
+) -> m.ToolFailures:
+    """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
+
+    Without a scenario every `similarity` is 0, and `weight` states how far time has worn it off.
+    """
+    return await space.context.history.failures(
+        space.workspace, tool_id, scenario=query.scenario, limit=query.limit
+    )

@@ -1,0 +1,402 @@
+"""Failure patterns, as the latest nightly job left them, and how often each was met."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, NamedTuple
+
+from cachetools import LRUCache
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from aftercall import models as m
+from aftercall.models.base import Name
+from aftercall.redaction import Redactor
+from aftercall.tables import summed
+from mongo.contents import StoredPatternReview, hour_of, review_command
+from mongo.records import ToolKey, decoded
+from retrieval.knowledge.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
+from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, cost_of, mark_of
+from retrieval.knowledge.patterns.lessons import title_of
+from retrieval.knowledge.rows import counters as what
+from retrieval.knowledge.rows.documents import document_id
+from retrieval.knowledge.rows.registry import UnknownNameError
+from service.context import Space
+from service.requests import NO_QUERY, Admin, JsonRoute, ListQuery, Read, WindowQuery
+from service.windows import CALL_COUNTERS, WindowHours, rank_counts, read_window
+
+router = APIRouter(tags=["statistics"], route_class=JsonRoute)
+MAX_PATTERNS = 5_000
+"""Patterns that are looked through, those of most failures; `docs/figures/scale.md` has 1,400."""
+MAX_REPAIRS = 2_000
+"""The latest repairs that are looked at."""
+MAX_COSTS = 500
+"""Patterns that are weighed, those of most failures."""
+PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patterns`.")]
+
+
+class PatternsQuery(m.WireModel):
+    """Which patterns are asked for."""
+
+    tool_name: Name | None = Field(
+        default=None, description="Only those of the tool that calls name so."
+    )
+    server_name: Name | None = Field(default=None, description="Its server, if it is meant.")
+    category: m.ErrorCategory | None = Field(default=None, description="Only those of that kind.")
+    limit: int = Field(default=100, ge=1, le=1000)
+
+    def includes(self, pattern: ConsolidatedPattern) -> bool:
+        """Return whether a pattern is one of them."""
+        return (
+            self.tool_name in (None, pattern.tool_name)
+            and self.server_name in (None, pattern.server_name)
+            and self.category in (None, pattern.category)
+        )
+
+
+class _Marks(LRUCache[Hashable, Mapping[str, str]]):
+    """Patterns of failures by their marks, of workspaces as of a consolidation: some MB each."""
+
+    def __init__(self) -> None:
+        super().__init__(maxsize=20)
+
+
+@router.get("/patterns", summary="Ways in which tools fail, with what helps", name="patterns")
+async def list_patterns(
+    space: Read, query: Annotated[PatternsQuery, Query()]
+) -> m.FailurePatternList:
+    """Most failures first; made by the nightly run, so that those of today come tomorrow.
+
+    Failures of one tool that say one thing are one pattern, whatever their wording. A pattern keeps
+    its id as long as any of it is there. What tools stated is quoted as data.
+    """
+    is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
+    found = await _read_patterns(space, MAX_PATTERNS if is_filtered else query.limit)
+    asked = [each for each in found if query.includes(each)][: query.limit]
+    return m.FailurePatternList(
+        patterns=await show_patterns(space, asked),
+        consolidated_at=await read_consolidated_at(space),
+    )
+
+
+@router.get(
+    "/stats/patterns", summary="Failure patterns by what was met lately", name="pattern_statistics"
+)
+async def read_pattern_statistics(space: Read, query: ListQuery) -> m.PatternStatistics:
+    """Most failures in the window first. Empty before the first nightly run, which makes patterns.
+
+    Failures that are of no pattern yet are counted together. What tools stated is quoted as data.
+    """
+    span, about = await read_window(space, query.window)
+    most, failures, earlier = await _count_met(span, query.limit)
+    found = [
+        m.PatternFailures(
+            pattern=each,
+            failures=failures[each.pattern_id],
+            before=None if earlier is None else earlier.get(each.pattern_id, 0),
+        )
+        for each in await show_patterns(space, most)
+    ]
+    total = (await span.by_name(*CALL_COUNTERS))[what.FAILURE]
+    other = max(0, total - sum(each.failures for each in found))
+    return m.PatternStatistics(**about, patterns=found, other_failures=other)
+
+
+@router.get("/stats/fix-first", summary="What costs most tasks now", name="fix_first")
+async def rank_patterns(space: Read, query: ListQuery) -> m.FixFirst:
+    """Open patterns by failures that no one repaired, weighed by the trend.
+
+    Patterns are made by the nightly run, so that failures of today come tomorrow.
+    """
+    # Agents have repaired as many as is seen of the latest 2,000 repairs, at least the pattern's
+    # share of all times: of repairs that no edit describes only the number is kept.
+    span, about = await read_window(space, query.window)
+    met, failures, earlier = await _count_met(span, MAX_COSTS)
+    reviews = await _read_reviews(space, met)
+    marks: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    for each in await list_latest_repairs(space):
+        if about["since"] <= each.mended.failed_at <= about["until"]:
+            marks[each.mended.followed_suggestion][each.mark] += 1
+    by_suggestion, by_agents = [
+        await count_by_pattern(space, marks[suggested]) for suggested in (True, False)
+    ]
+    costs, left = dict[str, dict[str, Any]](), Counter[str]()
+    for one in met:
+        name, failed = one.pattern_id, failures[one.pattern_id]
+        if (state := _pattern_state(reviews.get(name))) != "open":
+            left[state] += 1
+            continue
+        before = None if earlier is None else earlier.get(name, 0)
+        helped = min(failed, by_suggestion.get(name, 0))
+        share = one.mended / max(1, one.count)
+        alone = min(failed - helped, max(by_agents.get(name, 0), round(failed * share)))
+        costs[name] = {
+            "failures": failed,
+            "before": before,
+            "mended_by_suggestion": helped,
+            "mended_by_agents": alone,
+            "unmended": failed - helped - alone,
+            "cost": cost_of(failed - helped - alone, failed, before),
+        }
+    ranked = sorted(costs, key=lambda name: (-costs[name]["cost"], -costs[name]["failures"], name))
+    by_id = {each.pattern_id: each for each in met}
+    first = await show_patterns(space, [by_id[name] for name in ranked[: query.limit]])
+    return m.FixFirst(
+        **about,
+        patterns=[m.PatternCost(pattern=each, **costs[each.pattern_id]) for each in first],
+        ignored=left["ignored"],
+        resolved=left["resolved"],
+    )
+
+
+@router.put(
+    "/patterns/{patternId}",
+    summary="Say what is done about a failure pattern",
+    dependencies=[NO_QUERY],
+)
+async def change_pattern(
+    space: Admin, pattern_id: PatternId, change: m.PatternChange
+) -> m.FailurePattern:
+    """Ignored and resolved ones are no more among those to fix first.
+
+    One that is resolved opens again (`review.reopened`) when it is met later than that.
+
+    Raises:
+        UnknownNameError: there is no pattern of that id.
+    """
+    context, workspace = space
+    found = [await find_pattern(space, pattern_id)]
+    now, reason = context.clock(), (change.reason or "").strip()
+    hour = hour_of(now)
+    review = StoredPatternReview(
+        pattern_id=pattern_id,
+        state=change.state,
+        changed_at=now,
+        counted=(await _count_since(space, found[0], hour))[hour],
+        version=await _latest_version(space, found[0]),
+        reason=context.redactor.text(reason) or None,
+        changed_by=change.changed_by and context.redactor.text(change.changed_by),
+    )
+    event, state = review_command(review, context.caller.principal)
+    await context.store.events.append(workspace, [event], [state])
+    context.indexer.wake()
+    await context.note(workspace, f"pattern.{change.state}", pattern_id)
+    [answered] = await show_patterns(space, found)
+    return answered
+
+
+@router.get(
+    "/stats/patterns/{patternId}",
+    summary="How often a failure pattern was met over time",
+    name="pattern_history",
+)
+async def read_pattern_history(
+    space: Read, pattern_id: PatternId, query: WindowQuery
+) -> m.PatternHistory:
+    """Up to now, those without failures too. Ids are those of `GET /patterns`; they last.
+
+    Raises:
+        UnknownNameError: there is no pattern of that id.
+    """
+    stored = await find_pattern(space, pattern_id)
+    [answered] = await show_patterns(space, [stored])
+    span, about = await read_window(space, query.window)
+    points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.marks()])
+    return m.PatternHistory(
+        **about,
+        pattern=answered,
+        points=[m.FailurePoint(at=at, failures=point.total()) for at, point in points],
+    )
+
+
+async def _count_met(
+    span: WindowHours, limit: int
+) -> tuple[list[ConsolidatedPattern], dict[str, int], dict[str, int] | None]:
+    """The patterns met most, with the failures of all in the window, and in the span before it."""
+    space, before = span.space, await span.known_before()
+
+    if await read_consolidated_at(space) is None:
+        return [], {}, None if before is None else {}
+
+    async def counted(span: WindowHours) -> dict[str, int]:
+        return await count_by_pattern(space, await span.by_name(prefix=what.SIGNATURE))
+
+    failures, earlier = await counted(span), await counted(before) if before else None
+    names = [name for name, _ in rank_counts(failures)][:limit]
+    return await find_patterns(space, names), failures, earlier
+
+
+async def read_consolidated_at(space: Space) -> datetime | None:
+    """When the latest nightly job did so; None before the first."""
+    context, workspace = space
+    rows = await context.store.knowledge.get(workspace, CONSOLIDATED, [""])
+    return decoded(datetime, rows[0].data) if rows else None
+
+
+async def count_by_pattern(space: Space, marks: Mapping[str, int]) -> dict[str, int]:
+    """Failures that are counted by mark (hex), by pattern; those of none are left out."""
+    of_marks = await _read_marks(space)
+    return summed((of_marks[mark], marks[mark]) for mark in marks.keys() & of_marks.keys())
+
+
+async def find_patterns(space: Space, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
+    """Return those of the patterns that are there, in the order of the ids."""
+    context, workspace = space
+    rows = await context.store.knowledge.get(workspace, PATTERN, pattern_ids)
+    by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
+    return [by_id[each] for each in pattern_ids if each in by_id]
+
+
+async def find_pattern(space: Space, pattern_id: str) -> ConsolidatedPattern:
+    """Return the one of that id; an `UnknownNameError` where there is none."""
+    for found in await find_patterns(space, [pattern_id]):
+        return found
+    raise UnknownNameError(pattern_id, (), "pattern", "GET /patterns")
+
+
+async def show_patterns(
+    space: Space, patterns: Sequence[ConsolidatedPattern]
+) -> list[m.FailurePattern]:
+    """Patterns as they are answered."""
+    context, workspace = space
+    reviews = await _read_reviews(space, patterns)
+    keys = {ToolKey(workspace, each.server_name, each.tool_name) for each in patterns}
+    registry = await context.memory.registry_of(workspace, keys)
+    # Two servers may have a tool of one name; then the title states which.
+    names = Counter(each.tool_name for each in keys | registry.shared_names)
+    most = 1 if registry.is_whole else 0
+
+    return await asyncio.to_thread(
+        lambda: [
+            _make_answer(
+                each,
+                registry.tool_name(ToolKey(workspace, each.server_name, each.tool_name)),
+                reviews.get(each.pattern_id),
+                context.redactor,
+                f"{each.server_name}/" if each.server_name and names[each.tool_name] > most else "",
+            )
+            for each in patterns
+        ]
+    )
+
+
+async def _read_reviews(
+    space: Space, patterns: Sequence[ConsolidatedPattern]
+) -> dict[str, m.PatternReview]:
+    """Return what was last stated of those of the patterns of which anything was."""
+    context, workspace = space
+    by_id = {each.pattern_id: each for each in patterns}
+    found = {}
+    for row in await context.store.events.state(workspace, "pattern", list(by_id)):
+        stored, pattern = decoded(StoredPatternReview, row.data or b""), by_id[row.key]
+        hour, is_back = hour_of(stored.changed_at), False
+        if stored.state == "resolved":
+            is_back = (await _count_since(space, pattern, hour)).total() > stored.counted
+        found[row.key] = m.PatternReview(
+            state=stored.state,
+            reason=stored.reason,
+            changed_by=stored.changed_by,
+            changed_at=stored.changed_at,
+            version=stored.version,
+            reopened=is_back,
+            version_now=await _latest_version(space, pattern),
+        )
+    return found
+
+
+def _pattern_state(review: m.PatternReview | None) -> m.PatternState:
+    """Return what a pattern is now: open, unless something else was stated and still holds."""
+    return review.state if review and not review.reopened else "open"
+
+
+async def _count_since(space: Space, pattern: ConsolidatedPattern, hour: int) -> Counter[int]:
+    context, workspace = space
+    names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.marks()]
+    found = await context.store.counters.sums(
+        workspace, names, since=hour, until=hour_of(context.clock()), by=["hour"]
+    )
+    return Counter({each.hour or 0: each.number for each in found})
+
+
+async def _latest_version(space: Space, pattern: ConsolidatedPattern) -> str | None:
+    context, workspace = space
+    tool = ToolKey(workspace, pattern.server_name, pattern.tool_name)
+    known = (await context.memory.statistics([tool])).get(tool)
+    named = {name: each.last_seen for name, each in known.versions.items()} if known else {}
+    seen = [(at, name) for name, at in named.items() if name and at is not None]
+    return max(seen)[1] if seen else None
+
+
+class PatternRepair(NamedTuple):
+    """A repair of a tool's failure; its mark in hex, as counters have it."""
+
+    mark: str
+    mended: MendedFailure
+
+
+async def list_latest_repairs(space: Space) -> list[PatternRepair]:
+    """Return the latest repairs, newest first."""
+    context, workspace = space
+    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
+    return [
+        PatternRepair(
+            mark_of(document_id(workspace, "reflection", *tool[1:], mended.signature)).hex(), mended
+        )
+        for tool, mended in ((row.tool, REPAIR.decode(row)) for row in rows)
+        if tool is not None
+    ]
+
+
+async def _read_patterns(space: Space, limit: int) -> list[ConsolidatedPattern]:
+    context, workspace = space
+    rows = await context.store.knowledge.scan(workspace, PATTERN, limit, by="rank")
+    return await asyncio.to_thread(lambda: [decoded(ConsolidatedPattern, e.data) for e in rows])
+
+
+async def _read_marks(space: Space) -> Mapping[str, str]:
+    """Return which pattern a failure belongs to, by its mark in hex; as of one consolidation."""
+    context, workspace = space
+    at = await read_consolidated_at(space)
+    if at is None:  # what is there is of a first run that is under way
+        return {}
+    kept = context.caches.get_cache(_Marks)
+    if (known := kept.get((workspace, at))) is None:
+        found = await _read_patterns(space, MAX_PATTERNS)
+        known = {mark.hex(): each.pattern_id for each in found for mark in each.marks()}
+        kept[workspace, at] = known
+    return known
+
+
+def _make_answer(
+    pattern: ConsolidatedPattern,
+    tool: m.ToolName,
+    review: m.PatternReview | None,
+    redactor: Redactor,
+    before: str = "",
+) -> m.FailurePattern:
+    wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
+    return m.FailurePattern(
+        pattern_id=pattern.pattern_id,
+        tool=tool,
+        title=redactor.text(f"{before}{title_of(pattern)}"),
+        state=_pattern_state(review),
+        review=review,
+        category=pattern.category,
+        signature=wordings[0],
+        wordings=list(dict.fromkeys(wordings)),
+        count=pattern.count,
+        mended=pattern.mended + pattern.followed,
+        mended_by_suggestion=pattern.followed,
+        error_type=redactor.text(pattern.error_type) or pattern.category,
+        common_mistake=redactor.text(pattern.mistake),
+        correction=redactor.text(pattern.correction),
+        frequency=pattern.count,
+        agents_affected=pattern.agents,
+        agents=pattern.agents,
+        examples=pattern.execution_ids,
+        lesson=redactor.text(pattern.lesson),
+        example=pattern.example,
+        first_seen=pattern.first_seen,
+        last_seen=pattern.last_seen,
+    )

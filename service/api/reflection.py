@@ -1,0 +1,205 @@
+"""What asking about failures did, what came of what was promised, and the success criteria."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final, get_args
+
+import numpy as np
+from fastapi import APIRouter
+
+from aftercall import models as m
+from retrieval.answers.judge.reliability import Promise, reliability
+from retrieval.knowledge.memory import JUDGED
+from retrieval.knowledge.rows import counters as what
+from service.api.patterns import list_latest_repairs, read_pattern_statistics
+from service.context import Space
+from service.requests import NO_QUERY, JsonRoute, Read, WindowList, WindowQuery
+from service.windows import (
+    CALL_COUNTERS,
+    call_counts,
+    call_fields,
+    rank_counts,
+    read_window,
+    span_of,
+)
+
+router = APIRouter(tags=["statistics"], route_class=JsonRoute)
+MAX_OUTCOMES = 2_000
+"""The latest outcomes that are looked at."""
+ASKED: Final = {
+    "context": 0.80,
+    "right_fix": 0.70,
+    "repaired": 0.50,
+    "repaired_of_not_refused": 0.70,
+    "lift": 0.15,
+    "lessons": None,
+}
+"""Seed 004, "Success Criteria"; the fourth is of the failures that a retry can settle at all."""
+_REFUSED: Final = ("permission_denied", "user_rejected")
+_COMMON: Final = 10
+"""Seed 004: "Top 10 failure patterns"."""
+
+
+@router.get("/stats/reflection", summary="What asking about failures did", name="reflection")
+async def read_reflection(space: Read, query: WindowQuery) -> m.ReflectionStatistics:
+    """Return how calls went before it and after it, what was answered, and how long repairs took.
+
+    Repairs are of the latest 2,000, and of as many outcomes of suggestions (a success that followed
+    one counts when it names in `repairOf` what it repairs). Times are those that callers gave.
+    """
+    # Which retry belongs to which first attempt is not counted: `tasks` takes each success for that
+    # of another task, as many as there are.
+    span, about = await read_window(space, query.window)
+    calls = await span.by_name(*CALL_COUNTERS)
+    counted, answers = call_fields(calls), await span.by_name(prefix=what.ANSWER)
+    watched = await span.by_name(prefix=what.SHADOW)
+    before = await span.by_name(what.BEFORE_SUCCESS, what.BEFORE_FAILURE)
+    # What was repaired before it was made would have failed.
+    saved = before[what.BEFORE_SUCCESS]
+    first = m.CallCounts(
+        successes=max(0, calls[what.SUCCESS] - calls[what.RETRY_SUCCESS] - saved),
+        failures=calls[what.FAILURE] - calls[what.RETRY_FAILURE] + saved,
+    )
+    began = first.successes + first.failures
+    done = min(calls[what.SUCCESS], began)
+    by_suggestion, by_agents = await _time_repairs(space, about)
+    return m.ReflectionStatistics(
+        **about,
+        first_attempts=first,
+        tasks=m.CallCounts(successes=done, failures=began - done),
+        repaired_before=call_counts(before, what.BEFORE_SUCCESS, what.BEFORE_FAILURE),
+        retries=counted["retries"],
+        suggested=counted["suggested"],
+        answers=_count_answers(answers),
+        with_suggestion=by_suggestion,
+        without_suggestion=by_agents,
+        shadow=_count_shadow(watched, answers[what.UNMADE]) if watched else None,
+    )
+
+
+@router.get("/stats/criteria", summary="What is met of the success criteria", name="criteria")
+async def read_criteria(space: Read, query: WindowQuery) -> m.Criteria:
+    """Of each how many of how many meet it, and the share that was asked for (seed 004)."""
+    span = span_of(space, query.window)
+    seen = await read_reflection(space, query)
+    counted = await span.by_name(
+        what.SUCCESS, what.FAILURE, what.WITH_CONTEXT,
+        *(f"{what.CATEGORY}{category}" for category in _REFUSED),
+    )  # fmt: skip
+    common = (
+        await read_pattern_statistics(space, WindowList(window=query.window, limit=_COMMON))
+    ).patterns
+    failed = seen.first_attempts.failures
+    refused = sum(counted[f"{what.CATEGORY}{category}"] for category in _REFUSED)
+    gained = seen.tasks.successes - seen.first_attempts.successes
+    followed = (seen.suggested, seen.repaired_before)
+    worked = sum(each.successes for each in followed)
+    met = {
+        "context": (counted[what.WITH_CONTEXT], counted[what.SUCCESS] + counted[what.FAILURE]),
+        "right_fix": (worked, worked + sum(each.failures for each in followed)),
+        "repaired": (gained, failed),
+        "repaired_of_not_refused": (gained, max(gained, failed - refused)),
+        "lift": (gained, seen.tasks.successes + seen.tasks.failures),
+        "lessons": (sum(bool(each.pattern.lesson) for each in common), len(common)),
+    }
+    return m.Criteria(
+        window=seen.window,
+        since=seen.since,
+        until=seen.until,
+        is_complete=seen.is_complete,
+        criteria=[
+            m.Criterion.model_validate({"name": name, "met": of[0], "of": of[1], "asked": asked})
+            for (name, asked), of in zip(ASKED.items(), met.values(), strict=True)
+        ],
+    )
+
+
+@router.get(
+    "/stats/confidence",
+    summary="What suggestions promised, and what came of it",
+    name="confidence",
+    dependencies=[NO_QUERY],
+)
+async def read_confidence(space: Read) -> m.ConfidenceStatistics:
+    """Return the latest 2,000 outcomes in tenths of the confidence that was shown, with two errors.
+
+    A success is a call that succeeded: whether it did what was meant is not known from outcomes.
+    """
+    context, workspace = space
+    rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
+    judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
+    return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
+
+
+async def find_missing(space: Space) -> list[str]:
+    """What the calls of the last 7 days leave out that could be learned from, in sentences."""
+    sums = await span_of(space, "7d").by_name(what.SUCCESS, what.FAILURE, what.WITH_CONTEXT)
+    calls = sums[what.SUCCESS] + sums[what.FAILURE]
+    without = calls - sums[what.WITH_CONTEXT]
+    if 2 * without <= calls:
+        return []
+    return [
+        f"{without:,} of {calls:,} calls do not say what for, so tools cannot be compared by "
+        'task: send `context`, over MCP `_meta` "aftercall/context", the header '
+        "`aftercall-context` or `aftercall gateway --context`"
+    ]
+
+
+def _count_shadow(sums: Counter[str], unmade: int) -> m.ShadowCounts:
+    def of(*names: str) -> m.CallCounts:
+        return m.CallCounts(
+            successes=sum(sums[f"{name}.success"] for name in names),
+            failures=sum(sums[f"{name}.failure"] for name in names),
+        )
+
+    return m.ShadowCounts(
+        watched=of("pass", "warn", "repair", "block"),
+        repaired_before=of("repair"),
+        blocked=of("block"),
+        repaired_after=unmade,
+        same=of("same"),
+        other=of("other"),
+    )
+
+
+def _count_answers(sums: Counter[str]) -> m.AnswerCounts:
+    actions = {f"action:{each}": each for each in get_args(m.Action)}
+    kinds = {f"{what.ABSTAINED}:{each}": each for each in get_args(m.ErrorCategory)}
+    return m.AnswerCounts(
+        asked=sums[what.ASKED],
+        abstained=sums[what.ABSTAINED],
+        confident=sums[what.SURE],
+        by_action=[
+            m.ActionCount(action=actions[name], answers=number)
+            for name, number in rank_counts(sums)
+            if name in actions
+        ],
+        abstentions=[
+            m.CategoryAbstentions(category=kinds[name], answers=number)
+            for name, number in rank_counts(sums)
+            if name in kinds
+        ],
+    )
+
+
+async def _time_repairs(
+    space: Space, about: Mapping[str, Any]
+) -> tuple[m.RepairTimes, m.RepairTimes]:
+    """Of the failures that were repaired in a window: those by a suggestion, and the others."""
+    waited: dict[bool, list[float]] = {True: [], False: []}
+    for _, each in await list_latest_repairs(space):
+        if about["since"] <= each.mended_at <= about["until"]:
+            # By another clock a success may be of before its failure.
+            seconds = max(0.0, (each.mended_at - each.failed_at) / timedelta(seconds=1))
+            waited[each.followed_suggestion].append(seconds * 1000)
+    return _times(waited[True]), _times(waited[False])
+
+
+def _times(waited_ms: Iterable[float]) -> m.RepairTimes:
+    if not (found := list(waited_ms)):
+        return m.RepairTimes()
+    p50, p95 = np.percentile(found, [50, 95])
+    return m.RepairTimes(
+        repairs=len(found), p50_ms=round(float(p50), 3), p95_ms=round(float(p95), 3)
+    )

@@ -1,0 +1,248 @@
+"""Registered tools: their schemas let proposals be verified before they are made.
+
+Changes of tools and promotions are made one at a time (`Context.changing`): each looks at what
+there is and writes before the next one looks. Else two puts at once could close a circle.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query, Response
+from pydantic import Field
+
+from aftercall.background import aside
+from aftercall.json_values import JsonObject, content_hash, exceeds
+from aftercall.models import (
+    MAX_TOOLS,
+    ContractChange,
+    NamedTool,
+    Rejection,
+    Tool,
+    ToolList,
+    ToolSpec,
+    ToolsReceipt,
+    WireModel,
+)
+from mongo import contents
+from mongo.records import ToolKey
+from retrieval.knowledge.rows.principals import key_mark
+from retrieval.knowledge.rows.registry import (
+    MAX_KNOWN,
+    Registry,
+    UnknownToolError,
+    find_cycle,
+    meant,
+    nearest,
+    nearest_names,
+    offered,
+    original_of,
+    possible_tools,
+)
+from retrieval.knowledge.tool.drift import MAX_CHANGES, contract_changes
+from retrieval.knowledge.values.parameters import MAX_CHARS, MAX_VALUES
+from service.context import Context, Space
+from service.errors import InvalidChangeError, RefusedError
+from service.requests import Admin, JsonRoute, Read, Record, ToolId
+
+router = APIRouter(tags=["tools"], route_class=JsonRoute)
+_PATH = "/tools/{toolId:tool}"
+_ToolsBody = Annotated[list[NamedTool], Body(max_length=MAX_TOOLS)]
+
+
+class ToolQuery(WireModel):
+    """Which version of a tool is wanted."""
+
+    use_evolved: bool = Field(
+        default=False, description="The promoted version, where there is one, in its place."
+    )
+
+
+@router.get("/tools", summary="All registered tools, by id")
+async def list_tools(space: Read) -> ToolList:
+    """Registering is optional; a tool is learned from its calls all the same.
+
+    `negativeTags` are a tool's own and those that marks gave it.
+    """
+    context, workspace = space
+    stored = await context.memory.tools(workspace)
+    known = await context.memory.statistics([each.tool_key for each in stored])
+    asker = key_mark(context.caller.principal)
+    shown = []
+    for each in stored:
+        tool, learned = each.tool, known.get(each.tool_key)
+        if learned is not None and learned.negative_tags:
+            tags = dict.fromkeys([*tool.negative_tags, *learned.tags(asker)])
+            tool = tool.model_copy(update={"negative_tags": list(tags)})
+        shown.append(context.redactor.tool(tool))
+    return ToolList(tools=shown)
+
+
+@router.put("/tools", summary="Register a list of at most 1,000 tools, or replace them")
+async def put_tools(space: Record, body: _ToolsBody) -> ToolsReceipt:
+    """Tools that are not in the list stay as they are.
+
+    A list with a malformed tool is a 422 as a whole; a tool that makes no sense, such as a circle
+    of `evolvedFrom`, is named in `rejected` and holds up no other.
+    """
+    unchanged, rejected = 0, list[Rejection]()
+    for index, named in enumerate(body):
+        begun = datetime.now(UTC)
+        try:
+            tool = await put_tool(space, named.tool_id, named)
+        except (InvalidChangeError, RefusedError) as error:
+            rejected.append(Rejection(index=index, message=str(error)))
+        else:
+            unchanged += tool.updated_at < begun
+    registered = len(body) - unchanged - len(rejected)
+    return ToolsReceipt(registered=registered, unchanged=unchanged, rejected=rejected)
+
+
+@router.put(_PATH, summary="Register a tool, or replace it")
+async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
+    """With its input schema, a suggestion for the tool is checked against it before it is made.
+
+    `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
+
+    Raises:
+        InvalidChangeError: it is larger than what is looked at.
+        RefusedError: `evolvedFrom` leads back to the tool, or the tool is another key's.
+    """
+    context, workspace = space
+    if exceeds([spec.input_schema, spec.implementation, spec.description], MAX_VALUES, MAX_CHARS):
+        raise InvalidChangeError(
+            "inputSchema, implementation and description hold more than "
+            f"{MAX_VALUES:,} values or {MAX_CHARS:,} characters; shorten lists of values"
+        )
+    spec = await aside(context.redactor.tool, spec)
+    async with context.changing:
+        registry = await context.memory.registry(workspace)
+        if (circle := find_cycle(tool_id, spec.evolved_from, registry)) is not None:
+            raise RefusedError(
+                f"evolvedFrom: leads in a circle: {' -> '.join(circle)}; "
+                "name the tool that this one is a newer version of"
+            )
+        schema, before = spec.input_schema, registry.by_id.get(tool_id)
+        binds = before is not None and before.binds(context.caller.principal)
+        tool = Tool(
+            **{name: getattr(spec, name) for name in ToolSpec.model_fields},
+            tool_id=tool_id,
+            schema_hash=None if schema is None else content_hash(schema),
+            updated_at=datetime.now(UTC),
+            contract_changes=await _drift(context, before, schema) if before and binds else [],
+        )
+        same = before is not None and contents.is_same_tool(tool, before.tool)
+        if before is not None and not same:
+            _refuse_foreign(context, before)
+        if before is not None and binds and same:
+            named = await context.memory.tool(before.tool_key)
+            if named is not None and named.tool.tool_id == tool_id:
+                return before.tool  # executions of that name mean the same tool, too
+        await _change(space, tool_id, before, tool)
+    return tool
+
+
+@router.get(_PATH, summary="A registered tool")
+async def read_tool(space: Read, tool_id: ToolId, query: Annotated[ToolQuery, Query()]) -> Tool:
+    """As it was last put; with `useEvolved` the version that was promoted in its place.
+
+    For that, the name of a namespace will do as well as an id.
+
+    Raises:
+        UnknownToolError: there is no such tool; the error has the nearest names.
+    """
+    context, workspace = space
+    registry = await context.memory.registry(workspace)
+    stored = registry.by_id.get(tool_id)
+    if query.use_evolved:  # the name of a capability will do too (seed 002)
+        stored = stored or original_of(registry, tool_id)
+    if stored is None:
+        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
+    return context.redactor.tool(
+        offered(registry, stored).tool if query.use_evolved else stored.tool
+    )
+
+
+@router.delete(
+    _PATH, summary="Forget that a tool is registered", status_code=204, response_class=Response
+)
+async def delete_tool(space: Admin, tool_id: ToolId) -> None:
+    """What was learned from its calls stays.
+
+    Raises:
+        UnknownToolError: there is no such tool.
+        RefusedError: another key registered it.
+    """
+    context, workspace = space
+    async with context.changing:
+        before = find_registered(await context.memory.registry(workspace), tool_id)
+        _refuse_foreign(context, before)
+        await _change(space, tool_id, before, None)
+
+
+async def find_called_tools(space: Space, name: str) -> list[ToolKey]:
+    """Return the tools of a registered id; else those whose calls are recorded under the name.
+
+    Several where servers have tools of one name; an `UnknownToolError`, with the nearest names,
+    where there is none.
+    """
+    context, workspace = space
+    registry = await context.memory.registry(workspace)
+    if name in registry.by_id:
+        return [registry.by_id[name].tool_key]
+    if found := await context.memory.health(list(possible_tools(workspace, name))):
+        return list(found)
+    recorded = await context.memory.called(workspace, MAX_KNOWN)
+    if named := meant(name, recorded):
+        return named
+    raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
+
+
+def find_registered(registry: Registry, tool_id: str) -> contents.StoredTool:
+    """Return a registered tool; an `UnknownToolError` with the nearest ids where there is none."""
+    if tool_id not in registry.by_id:
+        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
+    return registry.by_id[tool_id]
+
+
+def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
+    """A `RefusedError` where the tool is another key's: a registration binds its own key alone."""
+    caller = context.caller
+    if not before.binds(caller.principal) and "admin" not in caller.scopes:
+        raise RefusedError(
+            f"the tool {before.tool.tool_id!r} was registered by another key: register yours "
+            "under an id of its own, or ask a key with the scope admin"
+        )
+
+
+async def _drift(
+    context: Context, before: contents.StoredTool, schema: JsonObject | None
+) -> list[ContractChange]:
+    """Return what has changed of a tool's contract, as known before and by this schema."""
+    known, old = before.tool.contract_changes, before.tool.input_schema
+    if schema is None or old is None or content_hash(schema) == before.tool.schema_hash:
+        return known
+    knowledge = await context.memory.knowledge(before.tool_key)
+    profile = knowledge.profile(before.tool.schema_hash) if knowledge else None
+    return [*known, *contract_changes(old, schema, profile, datetime.now(UTC))][-MAX_CHANGES:]
+
+
+async def _change(
+    space: Space, tool_id: str, before: contents.StoredTool | None, after: Tool | None
+) -> None:
+    context, workspace = space
+    event, state = contents.tool_command(
+        workspace, tool_id, before, after, context.caller.principal
+    )
+    log = context.store.events
+    try:
+        await log.append(workspace, [event], [state])
+        rows = await log.state(workspace, "tool", [tool_id])
+    except BaseException:
+        # Whether it was stored is not sure: the next question reads it.
+        context.memory.forget_state(workspace)
+        raise
+    context.memory.tool_changed(
+        workspace, tool_id, contents.tool_of(workspace, rows[0]) if rows else None
+    )
+    context.indexer.wake()
+    await context.note(workspace, "tool.put" if after else "tool.delete", tool_id)

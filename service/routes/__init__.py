@@ -1,1 +1,0 @@
-"""The routes of the wire contract, one file per concern."""
