@@ -64,24 +64,24 @@ def moment(dice: Random) -> CallMoment:
 def refusal_of(tool: SimTool, call: JsonObject, dice: Random) -> ToolFault | None:
     """Return what the tool refuses a call for, leaving its server's bad days aside."""
     try:
-        tool.check(call)
+        tool.check_schema(call)
     except ToolFault as fault:
         return fault
     at = moment(dice)
     for rule in tool.rules:
-        if rule.chance == 1 and rule.applies(call, at):
-            return rule.fault(call)
+        if rule.chance == 1 and rule.applies_to(call, at):
+            return rule.make_fault(call)
     return None
 
 
 def drafted(tool: SimTool, dice: Random) -> tuple[JsonObject, JsonObject]:
     """Return what an agent would send, and what would be right."""
-    right = tool.wish(dice).parameters
+    right = tool.draw_wish(dice).parameters
     slips = list(tool.slips)
     if not slips or dice.random() >= SLIPS:
         return right, right
     slip = dice.choices(slips, [each.weight for each in slips])[0]
-    return slip.make(right, dice) or (right, right)
+    return slip.make_slip(right, dice) or (right, right)
 
 
 # What a reader does with a sentence
@@ -242,7 +242,7 @@ def _tried(tools: Sequence[SimTool], shown: dict[str, list[str]], share: float) 
             if readers.random() < share:
                 sent = reread(sent, shown.get(f"{tool.server}/{tool.spec.name}", ()))
             played.calls += 1
-            is_right = refusal_of(tool, sent, dice) is None and tool.same(sent, means)
+            is_right = refusal_of(tool, sent, dice) is None and tool.is_same_call(sent, means)
             played.right += is_right
     return played
 
@@ -251,11 +251,11 @@ def _false(tools: Sequence[SimTool], shown: dict[str, list[str]]) -> tuple[list[
     """Return the sentences that change a right call, and how many there are in all."""
     dice, found, count = Random(SEED + 3), [], 0  # as above
     for tool in tools:
-        calls = [tool.wish(dice).parameters for _ in range(ASKED)]
+        calls = [tool.draw_wish(dice).parameters for _ in range(ASKED)]
         calls = [each for each in calls if refusal_of(tool, each, dice) is None]
         for sentence in shown.get(f"{tool.server}/{tool.spec.name}", ()):
             count += 1
-            if any(not tool.same(reread(each, [sentence]), each) for each in calls):
+            if any(not tool.is_same_call(reread(each, [sentence]), each) for each in calls):
                 found.append(f"{tool.place}: {sentence}")
     return found, count
 

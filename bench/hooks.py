@@ -230,13 +230,13 @@ async def _replay_call(context: Context, counts: Counts, call: Call) -> None:
     client = read_client("claude-code")
     handler = HookHandler(context, "default", client, ChangedCalls())
     row, call_id = call.row, str(uuid4())
-    before = await handler.handle(payload("PreToolUse", row, call_id))
+    before = await handler.handle_payload(payload("PreToolUse", row, call_id))
     if row["outcome"] == "success":
         counts.good += 1
         inner = before.get("hookSpecificOutput", {})
         counts.good_changed += "updatedInput" in inner or inner.get("permissionDecision") == "deny"
         counts.good_told += bool(before)
-        await handler.handle(payload("PostToolUse", row, call_id) | {"tool_response": None})
+        await handler.handle_payload(payload("PostToolUse", row, call_id) | {"tool_response": None})
         return
     failed = payload("PostToolUseFailure", row, call_id) | {"error": row["error"]["message"]}
     event = read_event(client, failed)
@@ -244,13 +244,13 @@ async def _replay_call(context: Context, counts: Counts, call: Call) -> None:
     assert event.call is not None
     if call.is_refused:
         counts.refused += 1
-        assert await handler.handle(failed) == {} or "interrupted" in failed["error"]
+        assert await handler.handle_payload(failed) == {} or "interrupted" in failed["error"]
     elif event.call.role is None:
         counts.others += 1
-        await handler.handle(failed)
+        await handler.handle_payload(failed)
     else:
         advice = await handler.advise_on(event, event.call)
-        await handler.handle(failed)
+        await handler.handle_payload(failed)
         kind = advice.by_session.kind if advice.by_session else "suggestion"
         counts.by_kind[_judged(advice, call, kind, client)] += 1
 

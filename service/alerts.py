@@ -21,7 +21,7 @@ from service.api.patterns import read_pattern_statistics
 from service.api.statistics import read_called_tools, sum_windows
 from service.context import Context, Space
 from service.dashboard import words as w
-from service.lifecycle import beside
+from service.lifecycle import keep_doing
 from service.requests import WindowList
 
 EVERY: Final = timedelta(hours=1)
@@ -68,20 +68,20 @@ def due_of(said: Said, found: Iterable[tuple[str, Alert]], now: datetime) -> dic
 
 
 @asynccontextmanager
-async def alerting(context: Context) -> AsyncIterator[None]:
+async def open_alerts(context: Context) -> AsyncIterator[None]:
     """Look once a minute until the block ends, where an address is configured."""
     if (url := context.settings.alerts.url) is None:
         yield
         return
     keeper = LeaseKeeper(context.store.leases, "alerts", ttl=30.0)
 
-    async def step() -> float:
+    async def look_once() -> float:
         if await keeper.try_take():
             await send_alerts(context, url)
         return _LOOK_S
 
     try:
-        async with beside(step, "sending alerts", 1.0, _LOOK_S):
+        async with keep_doing(look_once, "sending alerts", 1.0, _LOOK_S):
             yield
     finally:
         await keeper.close()
@@ -97,10 +97,10 @@ async def send_alerts(context: Context, url: str) -> int:
     found = [
         each
         for name in await context.store.events.heads()
-        for each in await news(Space(context, name))
+        for each in await find_news(Space(context, name))
     ]
     if fact is None:  # what was there before anyone asked is no news
-        await _keep(context, {thing: now for thing, _ in found})
+        await _keep_said(context, {thing: now for thing, _ in found})
         return 0
     said = decoded(Said, fact.encode())
     if not (due := due_of(said, found, now)):
@@ -114,19 +114,19 @@ async def send_alerts(context: Context, url: str) -> int:
             )
             answer.raise_for_status()
             said[thing] = said[alert.about] = now
-            await _keep(context, {k: at for k, at in said.items() if now - at < _REMEMBERED})
+            await _keep_said(context, {k: at for k, at in said.items() if now - at < _REMEMBERED})
     return len(due)
 
 
-async def _keep(context: Context, said: Said) -> None:
+async def _keep_said(context: Context, said: Said) -> None:
     await context.store.metadata.put(_FACT, encoded(said).decode())
 
 
-async def news(space: Space) -> list[tuple[str, Alert]]:
+async def find_news(space: Space) -> list[tuple[str, Alert]]:
     """Return what is new in a workspace, each with a key of its own; masked as everywhere."""
     context, workspace = space
     now, base = context.clock(), context.settings.server.public_url
-    found = changes(
+    found = find_changes(
         (await sum_windows(space, asked=["24h"], with_durations=False))[0],
         await read_pattern_statistics(space, WindowList(window="24h", limit=50)),
         await read_called_tools(space, "24h", _TOOLS),
@@ -186,7 +186,7 @@ class DayChange(NamedTuple):
     pattern: m.FailurePattern | None = None
 
 
-def changes(
+def find_changes(
     day: m.WindowTotals,
     patterns: m.PatternStatistics,
     tools_day: Sequence[m.ToolUsage],
@@ -198,13 +198,14 @@ def changes(
     """
     if day.before is None:
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
-    if not w.calls(day.totals) and not w.calls(day.before):
+    if not w.count_calls(day.totals) and not w.count_calls(day.before):
         return [DayChange("Nothing was called in the last 48 hours.")]
-    if not w.calls(day.before):  # all would be new
-        return [_changed_calls(w.calls(day.totals), 0)]
+    if not w.count_calls(day.before):  # all would be new
+        return [_changed_calls(w.count_calls(day.totals), 0)]
     new = [
         DayChange(
-            f"New since yesterday, {w.counted(each.failures, 'time')}: {each.pattern.title[:160]}",
+            f"New since yesterday, {w.format_noun(each.failures, 'time')}: "
+            f"{each.pattern.title[:160]}",
             "warn",
             pattern=each.pattern,
         )
@@ -212,16 +213,16 @@ def changes(
         if each.before == 0 and each.failures >= _ENOUGH
     ]
     return [
-        _changed_calls(w.calls(day.totals), w.calls(day.before)),
+        _changed_calls(w.count_calls(day.totals), w.count_calls(day.before)),
         *_changed_rate(day.totals, day.before),
         *_changed_tools(tools_day, tools_week),
-        *_first(new, "failures are new since yesterday"),
+        *_shorten_list(new, "failures are new since yesterday"),
     ]
 
 
 def is_sure(one: m.CallCounts, other: m.CallCounts) -> bool:
     """Return whether two rates differ by more than chance (pooled z-test); never with few calls."""
-    n, k = w.calls(one), w.calls(other)
+    n, k = w.count_calls(one), w.count_calls(other)
     if min(n, k) < _FEW:
         return False
     pooled = (one.successes + other.successes) / (n + k)
@@ -230,23 +231,23 @@ def is_sure(one: m.CallCounts, other: m.CallCounts) -> bool:
 
 
 def _changed_calls(now: int, before: int) -> DayChange:
-    words = f"{w.counted(now, 'call')} in the last 24 hours"
+    words = f"{w.format_noun(now, 'call')} in the last 24 hours"
     if before == 0:
         return DayChange(f"{words}, none in the 24 hours before.")
     if now == before:
         return DayChange(f"{words}, as many as in the 24 hours before.")
     # Of few calls a percentage would say more than there is.
     by = f" ({(now - before) / before:+.0%})" if before >= _FEW else ""
-    return DayChange(f"{words}, {w.count(before)} in the 24 hours before{by}.")
+    return DayChange(f"{words}, {w.format_count(before)} in the 24 hours before{by}.")
 
 
 def _changed_rate(now: m.CallCounts, before: m.CallCounts) -> list[DayChange]:
     rate, former = w.success_rate(now), w.success_rate(before)
     if rate is None or former is None:
         return []
-    if min(w.calls(now), w.calls(before)) < _FEW:
+    if min(w.count_calls(now), w.count_calls(before)) < _FEW:
         return [DayChange(f"Fewer than {_FEW} calls on one side: success rates are not compared.")]
-    words = f"{w.percent(rate)} succeeded, {w.percent(former)} the day before"
+    words = f"{w.format_percent(rate)} succeeded, {w.format_percent(former)} the day before"
     if not is_sure(now, before):
         return [DayChange(f"{words}: the difference may be chance.")]
     points = (rate - former) * 100
@@ -264,24 +265,27 @@ def _changed_tools(day: Sequence[m.ToolUsage], week: Sequence[m.ToolUsage]) -> I
         # Both windows end now, so what is left of the week is what was before these 24 hours.
         failed = max(0, each.failures - now.failures)
         earlier = failed + max(0, each.successes - now.successes)
-        name, before = w.tool_name(each.tool), w.count(earlier)
+        name, before = w.format_tool(each.tool), w.format_count(earlier)
         if failed == 0 and now.failures >= _ENOUGH and earlier >= _ENOUGH:
             words = (
-                f"{name} began to fail: {w.count(now.failures)} of {w.count(w.calls(now))} calls; "
-                f"in the days before none of {before}."
+                f"{name} began to fail: {w.format_count(now.failures)} of "
+                f"{w.format_noun(w.count_calls(now), 'call')}; in the days before none of {before}."
             )
             failing.append(DayChange(words, "bad", tool=each.tool))
         # It failed so often that a day without a failure is news: every tenth call, at least.
         was_bad = failed >= _ENOUGH and failed * 10 >= earlier
         if was_bad and now.failures == 0 and now.successes >= _QUIET:
             words = (
-                f"{name} recovered: no failure in {w.count(now.successes)} calls; in the days "
-                f"before {w.count(failed)} of {before} failed."
+                f"{name} recovered: no failure in {w.format_count(now.successes)} calls; in the "
+                f"days before {w.format_count(failed)} of {before} failed."
             )
             recovered.append(DayChange(words, "good", tool=each.tool))
-    return [*_first(failing, "tools began to fail"), *_first(recovered, "tools recovered")]
+    return [
+        *_shorten_list(failing, "tools began to fail"),
+        *_shorten_list(recovered, "tools recovered"),
+    ]
 
 
-def _first(found: Sequence[DayChange], words: str) -> list[DayChange]:
+def _shorten_list(found: Sequence[DayChange], words: str) -> list[DayChange]:
     more = len(found) - _MOST
     return [*found[:_MOST], *([DayChange(f"{more} more {words}.")] if more > 0 else [])]

@@ -64,7 +64,7 @@ GZIP_LEVEL = 4
 
 
 @contextmanager
-def written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
+def open_written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
     """A stream; its content becomes the file `name` when the block ends well, and else nothing.
 
     Compressed by gzip if `packed`; `-` is stdout. The file is private (0600) and takes its name in
@@ -73,7 +73,9 @@ def written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
     if name == STDIO:
         if packed and sys.stdout.isatty():
             raise ArchiveError("an archive is no text for a terminal: name a file, or use a pipe")
-        with _packed(sys.stdout.buffer) if packed else nullcontext(sys.stdout.buffer) as stream:
+        with (
+            _open_packed(sys.stdout.buffer) if packed else nullcontext(sys.stdout.buffer) as stream
+        ):
             yield stream
         sys.stdout.buffer.flush()
         return
@@ -85,7 +87,7 @@ def written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             file = stack.enter_context(os.fdopen(descriptor, "wb"))
             stack.callback(part.unlink, missing_ok=True)
-            with _packed(file) if packed else nullcontext(file) as stream:
+            with _open_packed(file) if packed else nullcontext(file) as stream:
                 yield stream
             file.flush()
             os.fsync(descriptor)
@@ -95,19 +97,19 @@ def written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
         raise ArchiveError(f"cannot write {name}: {error.strerror or error}") from error
 
 
-def _packed(file: BinaryIO) -> BinaryIO:
+def _open_packed(file: BinaryIO) -> BinaryIO:
     packer = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=GZIP_LEVEL)
     return cast("BinaryIO", packer)
 
 
 @contextmanager
-def unpacked(name: str) -> Iterator[io.BufferedReader]:
+def open_unpacked(name: str) -> Iterator[io.BufferedReader]:
     """Yield the content of a file (or of stdin, for `-`), whether it is gzip or plain.
 
     Reading raises `ArchiveError` where the compressed data are damaged or cut off.
     """
     with ExitStack() as stack:
-        file = cast("io.BufferedReader", stack.enter_context(_opened(name)))
+        file = cast("io.BufferedReader", stack.enter_context(_open_file(name)))
         if not file.peek(2).startswith(b"\x1f\x8b"):
             yield file
             return
@@ -119,7 +121,7 @@ def unpacked(name: str) -> Iterator[io.BufferedReader]:
             raise ArchiveError(f"the file cannot be unpacked ({error}): fetch it again") from error
 
 
-def _opened(name: str) -> AbstractContextManager[BinaryIO]:
+def _open_file(name: str) -> AbstractContextManager[BinaryIO]:
     if name == STDIO:
         return nullcontext(sys.stdin.buffer)
     try:
@@ -198,27 +200,29 @@ class ArchiveWriter:
             id=uuid4().hex, made_at=datetime.now(UTC), made_by=VERSION, store=store.name
         )
 
-    async def lines(
+    async def write_lines(
         self, on_records: OnRecords = lambda _kind, _done: None
     ) -> AsyncIterator[bytes]:
         """Yield all lines, in order."""
         await refuse_half_imported(self._store.metadata)
-        yield self._line(self.header.model_dump(mode="json"))
-        async for kind, content in _contents(self._store, self._workspace):
-            yield self._line({kind: content})
+        yield self._write_line(self.header.model_dump(mode="json"))
+        async for kind, content in _read_contents(self._store, self._workspace):
+            yield self._write_line({kind: content})
             self.counts[kind] = self.counts.get(kind, 0) + 1
             if self.counts[kind] % _PAGE == 0:
                 on_records(kind, self.counts[kind])
         end = {"aftercall": "end", "counts": self.counts, "checksum": self._digest.hexdigest()}
-        yield self._line(end)
+        yield self._write_line(end)
 
-    def _line(self, value: Mapping[str, Any]) -> bytes:
+    def _write_line(self, value: Mapping[str, Any]) -> bytes:
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
         self._digest.update(text)
         return text
 
 
-async def _contents(store: Store, only: str | None) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def _read_contents(
+    store: Store, only: str | None
+) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     base = await store.open_generation(0)
     cursors = await base.cursors()
     for workspace, head in (await store.events.heads()).items():
@@ -233,28 +237,28 @@ async def _contents(store: Store, only: str | None) -> AsyncIterator[tuple[str, 
             if new and new not in known:
                 schemas = await store.events.schemas(workspace, [new])
                 known.add(new)
-            yield "event", _json(replace(event, position=0, input_schema=schemas.get(new)))
+            yield "event", _as_json(replace(event, position=0, input_schema=schemas.get(new)))
             learned += event.position <= cursor
         for kind in get_args(StateKind):
             for row in await store.events.state(workspace, kind):
-                yield "state", {"workspace": workspace, **_json(row)}
+                yield "state", {"workspace": workspace, **_as_json(row)}
         if workspace in cursors:
-            async for line in _base_of(base, workspace, learned):
+            async for line in _read_base(base, workspace, learned):
                 yield line
 
 
-async def _base_of(
+async def _read_base(
     base: Generation, workspace: str, learned: int
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     async for row in all_rows(base, workspace, None, by="serial"):
-        yield "row", {"workspace": workspace, **_json(row)}
+        yield "row", {"workspace": workspace, **_as_json(row)}
     by: tuple[CounterDimension, ...] = ("hour", "tool", "what")
     for each in await base.sums(workspace, ["*"], since=-_EVER, until=_EVER, by=by):
-        yield "counter", {"workspace": workspace, **_json(each._asdict())}
+        yield "counter", {"workspace": workspace, **_as_json(each._asdict())}
     yield "base", {"workspace": workspace, "learned": learned}
 
 
-def _json(value: Any) -> dict[str, Any]:
+def _as_json(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(encoded(value)))
 
 
@@ -272,9 +276,9 @@ class ArchiveReader:
         self._digest = hashlib.sha256()
         self._number = 0
         self.counts: dict[str, int] = {}
-        line, value = self._next()
+        line, value = self._read_line()
         if value.get("aftercall") != "archive":
-            raise self._bad("is not the header of an archive")
+            raise self._explain_fault("is not the header of an archive")
         if value.get("version") != FORM:
             raise ArchiveError(
                 f"the archive is of version {value.get('version')}, and this Aftercall reads "
@@ -284,43 +288,43 @@ class ArchiveReader:
         try:
             self.header = Header.model_validate(value)
         except ValidationError:
-            raise self._bad("is no complete header") from None
+            raise self._explain_fault("is no complete header") from None
         self._digest.update(line)
 
-    def lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def read_lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield what each line holds, by its kind."""
         while True:
-            line, value = self._next()
+            line, value = self._read_line()
             if value.get("aftercall") == "end":
                 break
             self._digest.update(line)
             if len(value) != 1 or not isinstance(content := next(iter(value.values())), dict):
-                raise self._bad("is no record")
+                raise self._explain_fault("is no record")
             kind = next(iter(value))
             self.counts[kind] = self.counts.get(kind, 0) + 1
             yield kind, content
         if (value.get("counts"), value.get("checksum")) != (self.counts, self._digest.hexdigest()):
-            raise self._bad("does not agree with the lines before it")
+            raise self._explain_fault("does not agree with the lines before it")
         self._number += 1
         if self._stream.read(1):  # to the end, where what is compressed has its own checksum
-            raise self._bad("follows the end")
+            raise self._explain_fault("follows the end")
 
-    def _next(self) -> tuple[bytes, dict[str, Any]]:
+    def _read_line(self) -> tuple[bytes, dict[str, Any]]:
         self._number += 1
         line = self._stream.readline(MAX_LINE)
         if len(line) == MAX_LINE:
             raise ArchiveError("a line of the archive is too long: the file is damaged")
         if not line:
-            raise self._bad("is missing: the file ends too early")
+            raise self._explain_fault("is missing: the file ends too early")
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
-            raise self._bad("is not JSON") from None
+            raise self._explain_fault("is not JSON") from None
         if not isinstance(value, dict):
-            raise self._bad("is not a JSON object")
+            raise self._explain_fault("is not a JSON object")
         return line, value
 
-    def _bad(self, problem: str) -> ArchiveError:
+    def _explain_fault(self, problem: str) -> ArchiveError:
         return ArchiveError(
             f"line {self._number} of the archive {problem}. The file is damaged or was changed: "
             "fetch it again, or export again"
@@ -341,10 +345,10 @@ async def import_store(
     await store.metadata.put(_FACT, archive)
     base = await store.open_generation(0)
     counters: dict[Counter, int] = {}
-    alike = groupby(reader.lines(), key=lambda line: (line[0], str(line[1].get("workspace"))))
+    alike = groupby(reader.read_lines(), key=lambda line: (line[0], str(line[1].get("workspace"))))
     for (kind, workspace), lines in alike:
         while page := list(islice(lines, _PAGE)):
-            records = [_record(*line, reader.header.made_by) for line in page]
+            records = [_read_record(*line, reader.header.made_by) for line in page]
             match kind:
                 case "event":
                     await store.events.append(workspace, records)
@@ -370,7 +374,7 @@ async def import_store(
     return reader.counts
 
 
-def _record(kind: str, content: dict[str, Any], made_by: str) -> Any:
+def _read_record(kind: str, content: dict[str, Any], made_by: str) -> Any:
     """What a line states: an event, a row, how often a counter was counted, a number of events."""
     try:
         if kind == "event":

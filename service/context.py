@@ -33,9 +33,9 @@ from retrieval.knowledge.patterns.cohesion import CohesionRules
 from service.journal import open_journal
 from service.keys import ANYBODY, Access, Keyring, open_keyring, quorum_of
 from service.learning import Learning, Relearning, open_learning
-from service.lifecycle import Attention, OnPhase, Shared, beside
+from service.lifecycle import Attention, OnPhase, Shared, keep_doing
 from service.metrics import ServiceMetrics
-from service.nightly import nightly
+from service.nightly import open_nightly
 from service.settings import Settings
 from service.stores import open_stores, opened_control
 
@@ -82,9 +82,9 @@ class Context:
         """Principals whose own repairs a semantic change wants before it may be followed."""
         return quorum_of(self.settings, self.keys)
 
-    async def note(self, workspace: str, action: str, subject: str) -> None:
+    async def note_action(self, workspace: str, action: str, subject: str) -> None:
         """Add to the audit what the caller did."""
-        await self.keys.note(self.caller, workspace, action, subject)
+        await self.keys.note_action(self.caller, workspace, action, subject)
 
 
 class Caches:
@@ -120,7 +120,7 @@ class Lifecycle:
     linger_s: float | None = None
     """Seconds that it stays after the last gateway left; None: until it is stopped."""
 
-    def stopping(self) -> None:
+    def begin_stopping(self) -> None:
         """Nothing is served any more."""
         self.context, self.phase = None, "stopping"
 
@@ -151,12 +151,12 @@ async def open_context(
         keys = await stack.enter_async_context(open_keyring(settings, control, attention))
         stores = await stack.enter_async_context(open_stores(settings, on_phase, embedder))
         store, memory = stores.store, stores.memory
-        await keys.attach(store.metadata)
-        stack.push_async_callback(keys.detach)
+        await keys.attach_facts(store.metadata)
+        stack.push_async_callback(keys.detach_facts)
         log = store.events
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
-        index.on_error = partial(metrics.failed, "vectors")
+        index.on_error = partial(metrics.count_failure, "vectors")
         register_plugins()
         redactor = open_redactor(settings)
         learning = await stack.enter_async_context(open_learning(settings, stores, attention))
@@ -176,9 +176,11 @@ async def open_context(
         stack.push_async_callback(suggester.close)
         if settings.indexing.here and learning.can_learn:
             indexer.start()
-        await stack.enter_async_context(nightly(settings, store))
+        await stack.enter_async_context(open_nightly(settings, store))
         relearning = Relearning(settings, store)
-        await stack.enter_async_context(beside(relearning.step, "learning anew", 0, _RELEARN_S))
+        await stack.enter_async_context(
+            keep_doing(relearning.learn_once, "learning anew", 0, _RELEARN_S)
+        )
         yield Context(
             settings=settings,
             store=store,
@@ -191,7 +193,7 @@ async def open_context(
                 indexer.wake,
                 SuccessSampler(**settings.sampling.model_dump()),
                 retention=timedelta(days=days) if (days := settings.retention.days) else None,
-                on_receipt=metrics.received,
+                on_receipt=metrics.count_received,
             ),
             suggester=suggester,
             chooser=ToolChooser(

@@ -95,7 +95,7 @@ def explain_settings(error: ValidationError) -> str:
 
 def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
     """A warning per `AFTERCALL_` variable that nothing reads, with the nearest one that is."""
-    known = {variable for _, _, variable in _fields()}
+    known = {variable for _, _, variable in _list_fields()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known | OTHER_VARIABLES:
             near = nearest(name, known)
@@ -105,7 +105,7 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
 
 def list_settings(settings: Settings) -> Iterator[SettingLine]:
     """Yield every setting in order, with its value here and its default. Secrets are masked."""
-    for section, field, variable in _fields():
+    for section, field, variable in _list_fields():
         model = type(getattr(settings, section))
         info = model.model_fields[field]
         name = f"{section}.{field}"
@@ -113,8 +113,8 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
         yield SettingLine(
             name=name,
             variable=variable,
-            value=_shown(getattr(getattr(settings, section), field)),
-            default=_DATA_DIR if name == "data.dir" else _shown(default),
+            value=_show_value(getattr(getattr(settings, section), field)),
+            default=_DATA_DIR if name == "data.dir" else _show_value(default),
             description=" ".join(descriptions(model).get(field, "").split()),
         )
 
@@ -126,12 +126,12 @@ def environment_of(settings: Settings) -> dict[str, str]:
     """
     texts = {
         variable: _as_text(getattr(getattr(settings, section), field))
-        for section, field, variable in _fields()
+        for section, field, variable in _list_fields()
     }
     return {variable: text for variable, text in texts.items() if text}
 
 
-def _fields() -> Iterator[tuple[str, str, str]]:
+def _list_fields() -> Iterator[tuple[str, str, str]]:
     for section, info in Settings.model_fields.items():
         model = info.annotation
         if isinstance(model, type) and issubclass(model, BaseModel):
@@ -150,7 +150,7 @@ def _as_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     return _MASK if isinstance(value, SecretStr) else _USER_IN_URL.sub(_MASK, _as_text(value))
 
 

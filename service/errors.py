@@ -157,11 +157,11 @@ UNAVAILABLE: Mapping[type[Exception], tuple[str, str, int]] = {
 def install_error_handlers(app: FastAPI) -> None:
     """Answer every exception in the contract's form."""
 
-    async def handle(request: Request, error: Exception) -> Response:
-        return render(problem_of(request, error), request.scope)
+    async def answer_error(request: Request, error: Exception) -> Response:
+        return render_problem(problem_of(request, error), request.scope)
 
     for kind in (HTTPException, RequestValidationError, *ANSWERS, *UNAVAILABLE):
-        app.add_exception_handler(kind, handle)
+        app.add_exception_handler(kind, answer_error)
 
 
 def problem_of(request: Request, error: Exception) -> ProblemError:
@@ -187,7 +187,7 @@ def problem_of(request: Request, error: Exception) -> ProblemError:
             log_event(logger, code, level="error", reason=str(error), error=error)
             context = request.app.state.lifecycle.context
             if context is not None and isinstance(error, StoreError):  # others count where they are
-                context.metrics.failed("log", error)
+                context.metrics.count_failure("log", error)
             return UnavailableError(code, message, retry_after_s=wait_s)
     raise error
 
@@ -235,7 +235,7 @@ _RPC_CODES: Final = {403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 429: 8, 500: 13, 5
 """`google.rpc.Code` by HTTP status; all others are the sender's mistake, 3."""
 
 
-def render(problem: ProblemError, scope: Scope) -> Response:
+def render_problem(problem: ProblemError, scope: Scope) -> Response:
     """Return the one form of every error.
 
     A `google.rpc.Status` where `scope` shows protobuf (OTLP).

@@ -30,7 +30,7 @@ class Chosen:
     """Its name, or `server/name`."""
     outcome: Outcome | None = None
 
-    def has(self, execution: Execution) -> bool:
+    def has_execution(self, execution: Execution) -> bool:
         """Return whether an execution is wanted."""
         at, name = execution.timestamp, execution.tool_name
         return (
@@ -54,12 +54,12 @@ async def flat_lines(
     while position < last and (page := await log.after(workspace, position, _PAGE)):
         position = page[-1].position
         recorded = [each for each in page if each.kind == "execution" and each.position <= last]
-        lines = await asyncio.to_thread(_lines, recorded, chosen, redactor)
+        lines = await asyncio.to_thread(_write_lines, recorded, chosen, redactor)
         if lines:
             yield lines
 
 
-def _lines(events: Iterable[Event], chosen: Chosen, redactor: Redactor) -> list[str]:
+def _write_lines(events: Iterable[Event], chosen: Chosen, redactor: Redactor) -> list[str]:
     executions = (execution_of(event).execution for event in events)
-    wanted = (execution for execution in executions if chosen.has(execution))
+    wanted = (execution for execution in executions if chosen.has_execution(execution))
     return [redactor.call(execution).model_dump_json() for execution in wanted]

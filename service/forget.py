@@ -40,7 +40,7 @@ class Forgotten(ForgetRequest):
             return False
         if self.agent is None and self.session_id is None:
             return bool(self.key_id or self.everything) or event.kind not in _STATES
-        agent, session = _speaker(event)
+        agent, session = _find_speaker(event)
         return self.agent in (None, agent) and self.session_id in (None, session)
 
     def is_waiting(self, line: bytes) -> bool:
@@ -61,7 +61,7 @@ class Forgotten(ForgetRequest):
             return "everything"
         return self.key_id or ("a time" if self.before else "an agent or session")
 
-    def marks(self) -> Iterator[bytes]:
+    def list_marks(self) -> Iterator[bytes]:
         """Yield what rows of the base that bear its words hold, as JSON."""
         by = self.key_id
         if self.agent is not None:
@@ -73,7 +73,7 @@ class Forgotten(ForgetRequest):
             yield f'"{key_mark(by)}.'.encode()
 
 
-def _speaker(event: Event) -> tuple[str | None, str | None]:
+def _find_speaker(event: Event) -> tuple[str | None, str | None]:
     match event.kind:
         case "execution":
             call = contents.execution_of(event).execution
@@ -122,7 +122,7 @@ class _Found:
                 return False
 
 
-async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
+async def forget_events(store: Store, whose: Forgotten) -> dict[str, int]:
     """Delete it from the log, the state and the base; how many events of each kind, and rows.
 
     What was learned of it still answers until all is learned again (`service.rebuild`).
@@ -195,7 +195,7 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
 async def _base_without(store: Store, whose: Forgotten) -> int:
     """Remove rows of the base that bear its words; all with `before`, for none is younger."""
     base, workspace = await store.open_generation(0), whose.workspace
-    marks, takes_all = list(whose.marks()), whose.everything or whose.before is not None
+    marks, takes_all = list(whose.list_marks()), whose.everything or whose.before is not None
     gone = [
         Removal(row.kind, row.key)
         async for row in all_rows(base, workspace, None, by="serial")

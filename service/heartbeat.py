@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from service.lifecycle import beside
+from service.lifecycle import keep_doing
 
 FILE = "heartbeat"
 _EVERY_S = 5.0
@@ -18,18 +18,18 @@ MAX_AGE_S = 30.0
 
 
 @asynccontextmanager
-async def heartbeat(folder: Path) -> AsyncIterator[None]:
+async def open_heartbeat(folder: Path) -> AsyncIterator[None]:
     """Touch a file in a folder while the block runs; it goes at the end."""
     path = folder / FILE
 
-    async def beat() -> float:
+    async def write_beat() -> float:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         return _EVERY_S
 
-    await beat()
+    await write_beat()
     try:
-        async with beside(beat, "the heartbeat", _EVERY_S, _EVERY_S):
+        async with keep_doing(write_beat, "the heartbeat", _EVERY_S, _EVERY_S):
             yield
     finally:
         path.unlink(missing_ok=True)

@@ -71,7 +71,7 @@ class Kinds:
     """Results that were taken for failures, by how they begin."""
 
 
-def read(
+def read_calls(
     stream: BinaryIO,
     chosen: Detection,
     given: Given,
@@ -84,7 +84,7 @@ def read(
     """
     longest = MAX_ENCODED if chosen.format == "executions" else MAX_DOCUMENT
     if chosen.shape == "lines" or chosen.format == "executions":
-        pieces = _lines(stream, longest)
+        pieces = _read_lines(stream, longest)
     else:
         raw = stream.read(longest + 1)
         pieces = iter([("the document", raw if len(raw) <= longest else None)])
@@ -93,7 +93,7 @@ def read(
         try:
             yield from reader(where, raw_piece)
         except (_BadPieceError, OtlpError) as error:
-            values = _split(raw_piece) if chosen.shape == "document" else []
+            values = _split_values(raw_piece) if chosen.shape == "document" else []
             for place, value in values:
                 yield from _read_value(reader, place, value)
             if not values:
@@ -112,7 +112,7 @@ def _read_value(reader: Reader, where: str, raw: bytes) -> Iterator[Placed]:
         yield unreadable(where, "is nested too deep")
 
 
-def _split(raw: bytes | None) -> list[tuple[str, bytes]]:
+def _split_values(raw: bytes | None) -> list[tuple[str, bytes]]:
     """Return the values of a document that is several, one behind the other; none where it is not.
 
     OpenTelemetry's exporter to the console writes so.
@@ -136,34 +136,34 @@ def _reader_of(
     """Return what reads pieces of a format, and what is left at the end."""
     kind = chosen.format
     if kind == "executions":
-        return _execution, tuple
+        return _read_execution, tuple
     if kind == "mcp":
         log = McpLog(given)
-        return partial(_logged, log), log.finish
+        return partial(_read_logged, log), log.finish
     if kind == "transcripts":
         transcripts = Transcripts(given, kinds.forms)
         transcripts.guesses.beginnings = kinds.guessed
 
-        def feed(where: str, raw: bytes | None) -> Iterator[Placed]:
+        def feed_piece(where: str, raw: bytes | None) -> Iterator[Placed]:
             value = _text_of(raw) if chosen.shape == "text" else _value_of(raw, _TOO_LARGE)
             if halves is not None and is_half(value):
                 halves.forms = kinds.forms
                 return halves.feed(value, f"{where}, ")
             return transcripts.feed(value, f"{where}, ")
 
-        return feed, transcripts.finish
+        return feed_piece, transcripts.finish
     observations = ObservationReader(given)
     readers: dict[Format, Callable[[object], Iterator[Placed]]] = {"otlp": read_json}
 
-    def others() -> Iterator[Placed]:
+    def list_others() -> Iterator[Placed]:
         if observations.others:
             counted = ", ".join(f"{n:,} {kind}" for kind, n in observations.others.most_common(10))
             yield Placed("", Noted(f"passed over, as they are no calls of tools: {counted}"))
 
-    return partial(_each, readers.get(kind, observations.read)), others
+    return partial(_read_each, readers.get(kind, observations.read)), list_others
 
 
-def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
+def _read_lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
     """Yield the lines that are not blank, with their places.
 
     None for one longer than `longest` bytes.
@@ -200,7 +200,7 @@ class _BadPieceError(ValueError):
     """A piece that is no JSON; the message states what is wrong."""
 
 
-def _execution(where: str, raw: bytes | None) -> Iterator[Placed]:
+def _read_execution(where: str, raw: bytes | None) -> Iterator[Placed]:
     value = _value_of(raw, _TOO_LONG)
     if not isinstance(value, dict):
         raise _BadPieceError("must be a JSON object")
@@ -210,7 +210,7 @@ def _execution(where: str, raw: bytes | None) -> Iterator[Placed]:
         yield unreadable(where, explain(error, Execution))
 
 
-def _each(
+def _read_each(
     reader: Callable[[object], Iterator[Placed]], where: str, raw: bytes | None
 ) -> Iterator[Placed]:
     """Yield what a reader makes of a piece's value; its places become places in the piece."""
@@ -218,7 +218,7 @@ def _each(
         yield Placed(f"{where}, {inside}" if inside else where, found)
 
 
-def _logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]:
+def _read_logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]:
     text = None if raw is None else raw.removeprefix(_BOM).strip()
     # A log's own notes may begin with a bracket too: only what looks like JSON has to be it.
     messages = (
@@ -262,7 +262,7 @@ class ImportReport:
         """Calls, or pieces that were none, that were looked at."""
         return self.accepted + self.duplicates + self.rejected
 
-    def count(self, call: Execution) -> None:
+    def count_call(self, call: Execution) -> None:
         """Count a call that was read."""
         name = (
             call.tool_name if call.server_name is None else f"{call.server_name}/{call.tool_name}"
@@ -279,29 +279,29 @@ class ImportReport:
             self.repairs += 1
             self._open.discard(key)
 
-    def reject(self, where: str, message: str) -> None:
+    def reject_piece(self, where: str, message: str) -> None:
         """Tell of one that could not be taken."""
         self.rejected += 1
-        self.say(f"{_shown(self.prefix + where)}: {_shown(message)}")
+        self.say(f"{_mask_text(self.prefix + where)}: {_mask_text(message)}")
 
-    def note(self, message: str) -> None:
+    def note_once(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""
         kind = re.sub(r"\d[\d,.]*", "N", message[:200])
         if kind not in self._noted and len(self._noted) < 20:
             self._noted.add(kind)
-            self.say(f"note: {_shown(message)}")
+            self.say(f"note: {_mask_text(message)}")
 
-    def summary(self, guessed: Counter[str]) -> Iterator[str]:
+    def write_summary(self, guessed: Counter[str]) -> Iterator[str]:
         """Return what there is to say at the end, a line each."""
         for reason, number in self.left_out.most_common():
-            yield f"left out, {number:,}: {_shown(reason)}"
+            yield f"left out, {number:,}: {_mask_text(reason)}"
         if self.passed_over:
-            yield _shown(passed_over(self.passed_over).message)
+            yield _mask_text(passed_over(self.passed_over).message)
         read = self.tools.total()
         for beginning, number in guessed.most_common(5):
             yield (
-                f"{number:,} of {read:,} results begin with `{_shown(beginning)}` and are taken "
-                "for failures, marked `readAsError`; --error-pattern says otherwise"
+                f"{number:,} of {read:,} results begin with `{_mask_text(beginning)}` and are "
+                "taken for failures, marked `readAsError`; --error-pattern says otherwise"
             )
         if not read or self.first is None or self.last is None:
             return
@@ -312,10 +312,11 @@ class ImportReport:
         )
         if self.failed_tools:
             (name, number), *_ = self.failed_tools.most_common(1)
-            yield f"look at `{_shown(name)}` first: {number:,} of {self.tools[name]:,} calls failed"
+            of = f"{number:,} of {self.tools[name]:,}"
+            yield f"look at `{_mask_text(name)}` first: {of} calls failed"
 
 
-def _shown(text: str) -> str:
+def _mask_text(text: str) -> str:
     """Text of a file as a terminal may get it: no secrets, one line, nothing that steers it."""
     return "".join(
         char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in safe_message(text)
@@ -326,7 +327,7 @@ _Encoded: TypeAlias = tuple[str, Execution, bytes]
 """A call with its place, and as it is sent."""
 
 
-def send(
+def send_calls(
     pieces: Iterable[Placed],
     chosen: Detection,
     *,
@@ -341,7 +342,7 @@ def send(
     refused then, as the service would. As `chosen` shows, one with an id that is
     known and other content may be the same call, such as another agent's.
     """
-    ready = _encoded(pieces, report, retention, is_checked=client is None)
+    ready = _encode_calls(pieces, report, retention, is_checked=client is None)
     for batch in in_groups(ready, lambda each: len(each[2]), most=500, most_bytes=4 * 1024 * 1024):
         receipt = (
             RecordReceipt(accepted=len(batch))
@@ -355,11 +356,11 @@ def send(
             if client is not None and _is_recognised(client, chosen, read):
                 report.duplicates += 1
             else:
-                report.reject(where, rejection.message)
+                report.reject_piece(where, rejection.message)
         on_progress()
 
 
-def _encoded(
+def _encode_calls(
     pieces: Iterable[Placed], report: ImportReport, retention: timedelta | None, *, is_checked: bool
 ) -> Iterator[_Encoded]:
     redactor = Redactor()
@@ -367,14 +368,14 @@ def _encoded(
         if isinstance(read, PassedOver):
             report.passed_over.update(read.counts)
         elif isinstance(read, Noted):
-            report.note(read.message)
+            report.note_once(read.message)
         elif isinstance(read, LeftOut):
             report.left_out[read.message] += 1
         elif isinstance(read, Unreadable):
-            report.reject(where, read.message)
+            report.reject_piece(where, read.message)
         # Masking and absent fields written out make it longer or shorter than it was.
         elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
-            report.reject(where, _TOO_LONG)
+            report.reject_piece(where, _TOO_LONG)
         else:
             if is_checked:
                 if read.execution_id in report.ids:
@@ -384,9 +385,9 @@ def _encoded(
                 try:
                     check_age(read.timestamp, datetime.now(UTC), retention)  # as the service will
                 except InvalidExecutionError as error:
-                    report.reject(where, str(error))
+                    report.reject_piece(where, str(error))
                     continue
-            report.count(read)
+            report.count_call(read)
             yield where, read, encoded
 
 

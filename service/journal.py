@@ -54,7 +54,7 @@ async def open_journal(folder: Path, log: EventLog) -> AsyncIterator[SuggestionJ
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     for path, lock in await asyncio.to_thread(lambda: list(_of_killed(folder))):
         try:
-            for suggestion_id, principal, issued in await asyncio.to_thread(_read, path):
+            for suggestion_id, principal, issued in await asyncio.to_thread(_read_journal, path):
                 event = suggestion_event(suggestion_id, issued, principal)
                 await log.append(issued.tool.workspace, [event])
             path.unlink()
@@ -79,7 +79,7 @@ def _of_killed(folder: Path) -> Iterator[tuple[Path, int]]:
             yield path, lock
 
 
-def _read(path: Path) -> list[tuple[str, str, IssuedSuggestion]]:
+def _read_journal(path: Path) -> list[tuple[str, str, IssuedSuggestion]]:
     found = []
     for line in path.read_bytes().splitlines():
         try:

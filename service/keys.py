@@ -24,7 +24,7 @@ from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from mongo.protocol import ControlStore, Metadata
 from mongo.records import OWNER, AuditEntry, AuditHead, StoredKey
-from service.lifecycle import Attention, beside
+from service.lifecycle import Attention, keep_doing
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Access(NamedTuple):
     scopes: frozenset[m.Scope] = SCOPES
     rate: float | None = None
 
-    def sees(self, workspace: str) -> bool:
+    def sees_workspace(self, workspace: str) -> bool:
         """Return whether what lies in a workspace is there for this caller."""
         return self.workspace in (m.ALL_WORKSPACES, workspace)
 
@@ -113,7 +113,7 @@ class Keyring:
         """Return whether there is a key, or was one: from then on no one is answered without."""
         return self._had_keys or bool(self._known)
 
-    async def attach(self, facts: Metadata) -> None:
+    async def attach_facts(self, facts: Metadata) -> None:
         """Note in the log's store that there are keys, and look there whether there were.
 
         Raises:
@@ -128,7 +128,7 @@ class Keyring:
         self.facts = facts
         await self._note_facts()
 
-    async def detach(self) -> None:
+    async def detach_facts(self) -> None:
         """Use the log's store no more, which closes before the keys do."""
         async with self._noting:
             self.facts = None
@@ -146,9 +146,9 @@ class Keyring:
         head = await self.store.head()
         if head.position > noted_head(await facts.get(AUDIT_FACT)).position:
             await facts.put(AUDIT_FACT, f"{head.position}:{head.hash}")
-        self._ended |= _sessions(await facts.get(ENDED_FACT))
+        self._ended |= _read_sessions(await facts.get(ENDED_FACT))
 
-    async def refresh(self) -> None:
+    async def refresh_keys(self) -> None:
         """Take up what any process changed."""
         # One after the other: a slow one would bring back what stood there before a change.
         async with self._reading:
@@ -165,7 +165,7 @@ class Keyring:
             self._known, self._had_keys = known, self.is_required or bool(known)
         await self._note_facts()
 
-    def access(self, token: str) -> Access:
+    def find_access(self, token: str) -> Access:
         """Whose key it is; an `InvalidTokenError` where it is no caller's, or does not hold now."""
         if not token:
             raise InvalidTokenError(
@@ -183,9 +183,9 @@ class Keyring:
         fits = hmac.compare_digest(given, key.secret_hash)
         if not fits and not (is_former and hmac.compare_digest(given, key.former_hash)):
             raise InvalidTokenError("this is no key of this service: ask its operator for one")
-        return self._live(known, now).access
+        return self._check_live(known, now).access
 
-    def _live(self, known: _Known, now: datetime) -> _Known:
+    def _check_live(self, known: _Known, now: datetime) -> _Known:
         key = known.key
         if key.revoked_at is not None:
             raise InvalidTokenError("the key was revoked: ask the service's operator for another")
@@ -207,18 +207,17 @@ class Keyring:
         known.tokens -= 1
         return 0.0
 
-    def charge(self, access: Access, size: int) -> None:
+    def charge_bytes(self, access: Access, size: int) -> None:
         """Take what the bytes of a body cost from a key's rate; it may come to owe some."""
         if access.rate is not None and (known := self._known.get(access.principal)) is not None:
             known.tokens -= size / SIZE_OF_A_REQUEST
 
-    def session(self, access: Access, seconds: int) -> str:
+    def make_session(self, access: Access, seconds: int) -> str:
         """Return what a browser keeps of a key: it holds as long as the key and its secret do."""
         until = int(self.clock().timestamp()) + seconds
         nonce = secrets.token_hex(8)  # so that each sign-in is a session of its own
-        return (
-            f"{access.principal}.{until}.{nonce}{self._signature(access.principal, until, nonce)}"
-        )
+        signature = self._sign_session(access.principal, until, nonce)
+        return f"{access.principal}.{until}.{nonce}{signature}"
 
     def access_of_session(self, text: str) -> Access | None:
         """Whose session it is; None when it is no caller's, or does not hold now."""
@@ -229,13 +228,13 @@ class Keyring:
         if known is None or not is_time or hash_of(text) in self._ended:
             return None
         nonce, signature = signature[:_NONCE], signature[_NONCE:]
-        expected = self._signature(key_id, int(until), nonce)
+        expected = self._sign_session(key_id, int(until), nonce)
         # As bytes: a cookie may hold any character.
         fits = hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
         if not fits or int(until) < now.timestamp():
             return None
         try:
-            return self._live(known, now).access
+            return self._check_live(known, now).access
         except InvalidTokenError:
             return None
 
@@ -246,19 +245,19 @@ class Keyring:
         now = int(self.clock().timestamp())
         self._ended[hash_of(text)] = int(text.split(".")[1])
         if self.facts is not None:
-            ended = self._ended | _sessions(await self.facts.get(ENDED_FACT))
+            ended = self._ended | _read_sessions(await self.facts.get(ENDED_FACT))
             latest = sorted(ended.items(), key=lambda each: -each[1])[:_MAX_ENDED]
             self._ended = {digest: until for digest, until in latest if until >= now}
             await self.facts.put(ENDED_FACT, json.dumps(self._ended))
 
-    def _signature(self, key_id: str, until: int, nonce: str) -> str:
+    def _sign_session(self, key_id: str, until: int, nonce: str) -> str:
         # By the hash that is stored: no further secret to keep, and a rotation ends all sessions.
         by = self._known[key_id].key.secret_hash.encode()
         return hmac.new(
             by, f"session {key_id} {until} {nonce}".encode("utf-8", "replace"), "sha256"
         ).hexdigest()
 
-    async def note(self, access: Access, workspace: str, action: str, subject: str) -> None:
+    async def note_action(self, access: Access, workspace: str, action: str, subject: str) -> None:
         """Add to the audit what was done."""
         await self.store.append(
             AuditEntry(action, subject, access.principal, workspace, self.clock())
@@ -296,7 +295,7 @@ def noted_head(text: str | None) -> AuditHead:
     return AuditHead(int(position), digest)
 
 
-def _sessions(text: str | None) -> dict[str, int]:
+def _read_sessions(text: str | None) -> dict[str, int]:
     found: dict[str, int] = json.loads(text or "{}")
     return found
 
@@ -312,7 +311,7 @@ async def open_keyring(
 ) -> AsyncIterator[Keyring]:
     """Keys, kept up to date; a `ConfigurationError` where strangers reach a service without one."""
     keyring = Keyring(store, bootstrap_key(settings))
-    await keyring.refresh()
+    await keyring.refresh_keys()
     server = settings.server
     if not (server.is_local or keyring.is_required or server.allow_strangers):
         raise ConfigurationError(
@@ -322,14 +321,14 @@ async def open_keyring(
             "AFTERCALL_SERVER_ALLOW_STRANGERS=1"
         )
 
-    async def step() -> float:
+    async def refresh_once() -> float:
         # Those that are known hold on: a store that is away must not lock everyone out.
-        await keyring.refresh()
+        await keyring.refresh_keys()
         await keyring.note_uses()
         return REFRESH_S
 
-    paced = attention.paced(step, REFRESH_S, _IDLE_S)
-    async with beside(paced, "reading the keys anew", REFRESH_S, REFRESH_S):
+    paced = attention.paced(refresh_once, REFRESH_S, _IDLE_S)
+    async with keep_doing(paced, "reading the keys anew", REFRESH_S, REFRESH_S):
         yield keyring
 
 

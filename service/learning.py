@@ -18,7 +18,7 @@ from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, index_name
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.forget import learned_without
-from service.lifecycle import Attention, GarbageKeeper, beside, give_back_memory
+from service.lifecycle import Attention, GarbageKeeper, give_back_memory, keep_doing
 from service.logs import log_event
 from service.nightly import run_process
 from service.settings import Settings
@@ -40,11 +40,11 @@ class Relearning:
         self._due = asyncio.Event()
         self._due.set()  # a process that forgot may have been killed
 
-    def begin(self) -> None:
+    def begin_learning(self) -> None:
         """Something was forgotten."""
         self._due.set()
 
-    async def step(self) -> float:
+    async def learn_once(self) -> float:
         """Wait for it, and learn again; one that fails is tried again."""
         await self._due.wait()
         while await learned_without(self._store):
@@ -87,17 +87,17 @@ class Learning:
         """Return whether the vectors are of this process's model."""
         return self._other_model is None
 
-    async def follow(self) -> float:
+    async def follow_switch(self) -> float:
         """Notice what other processes did; returns the seconds until the next look."""
         if await self._stores.store.refresh():
             self._has_switched = False
         await self._stores.memory.follow()  # also while its vectors cannot be opened
         if not self._has_switched:  # tried again, as where the index was away
-            await self._switch()
+            await self._switch_generation()
             self._has_switched = True
         return pacing.FOLLOW_S
 
-    async def _switch(self) -> None:
+    async def _switch_generation(self) -> None:
         index, memory = self._stores.index, self._stores.memory
         memory.forget_all()
         name = index_name(await self._stores.store.metadata.get(INDEX_FACT))
@@ -125,7 +125,7 @@ class Learning:
             for removed in await remove_former(place, name):
                 log_event(logger, "former vectors removed", name=removed)
 
-    async def cluster(self) -> float:
+    async def cluster_axes(self) -> float:
         """Cluster axes soon after new ones were named; returns the seconds until the next look."""
         started = time.monotonic()
         for workspace, cursor in (await self._stores.store.knowledge.cursors()).items():
@@ -152,21 +152,21 @@ async def open_learning(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(learning.indexer.close)
         with suppress(StoreError, VectorIndexError):  # it is tried again
-            await learning.follow()
+            await learning.follow_switch()
         for step, name, wait_s in (
             (
-                attention.paced(learning.follow, pacing.FOLLOW_S, pacing.FOLLOW_IDLE_S),
+                attention.paced(learning.follow_switch, pacing.FOLLOW_S, pacing.FOLLOW_IDLE_S),
                 "following other processes",
                 pacing.FOLLOW_S,
             ),
             (
                 attention.paced(
-                    learning.cluster, pacing.SETTLE_S, pacing.CLUSTER_IDLE_S, wakes=False
+                    learning.cluster_axes, pacing.SETTLE_S, pacing.CLUSTER_IDLE_S, wakes=False
                 ),
                 "clustering",
                 pacing.SETTLE_S,
             ),
             (learning.give_back, "giving back memory", pacing.GIVE_BACK_S),
         ):
-            await stack.enter_async_context(beside(step, name, wait_s, retry_s=pacing.FOLLOW_S))
+            await stack.enter_async_context(keep_doing(step, name, wait_s, retry_s=pacing.FOLLOW_S))
         yield learning

@@ -59,7 +59,7 @@ def stopped_by_signals() -> Iterator[Stopping]:
         yield stopping
 
 
-async def first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
+async def wait_for_first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
     """Wait for the signal or for the task, whichever comes first."""
     signalled = asyncio.create_task(stopping.wait())
     try:
@@ -71,7 +71,7 @@ async def first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
 async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | None:
     """Return what the work returns; None when a signal came first, and the work was cancelled."""
     task = asyncio.ensure_future(work)
-    await first(stopping, task)
+    await wait_for_first(stopping, task)
     if not task.done():
         task.cancel()
     try:
@@ -80,7 +80,7 @@ async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | No
         return None
 
 
-async def unused(folder: Path, linger_s: float) -> None:
+async def wait_until_unused(folder: Path, linger_s: float) -> None:
     """Return once no gateway has held its lock in the folder for so many seconds.
 
     The lock is kept until this process has ended: a gateway waits for it, and starts a new service.
@@ -99,7 +99,7 @@ async def unused(folder: Path, linger_s: float) -> None:
         await asyncio.sleep(min(1.0, linger_s / 4))
 
 
-async def ended(process: asyncio.subprocess.Process, patience_s: float) -> None:
+async def end_process(process: asyncio.subprocess.Process, patience_s: float) -> None:
     """End a child, if it has not ended; killed after so many seconds."""
     if process.returncode is not None:
         return
@@ -135,7 +135,7 @@ async def again_and_again(step: Step, name: str, wait_s: float, retry_s: float) 
 
 
 @contextlib.asynccontextmanager
-async def beside(step: Step, name: str, wait_s: float, retry_s: float) -> AsyncIterator[None]:
+async def keep_doing(step: Step, name: str, wait_s: float, retry_s: float) -> AsyncIterator[None]:
     """As `again_and_again`, next to the block; cancelled at its end."""
     task = asyncio.create_task(again_and_again(step, name, wait_s, retry_s), name=name)
     try:
@@ -336,7 +336,7 @@ class CannotOpenError(AftercallError):
 
 
 @contextmanager
-def one_line(data_dir: Path) -> Iterator[None]:
+def shorten_errors(data_dir: Path) -> Iterator[None]:
     """Turn what the rooms raise into one line for the command line; nothing else is caught."""
     try:
         yield

@@ -53,11 +53,11 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
         line: dict[str, Any] = {
-            "time": _time(record).isoformat(timespec="milliseconds"),
+            "time": _format_time(record).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
-            **_fields(record),
+            **_list_fields(record),
         }
         if record.exc_info and record.exc_info[1]:
             line["exception"] = list(describe_exception(record.exc_info[1]))
@@ -69,8 +69,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of text; an exception follows on lines of its own."""
-        fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())
-        clock = _time(record).astimezone().strftime("%H:%M:%S")
+        fields = " ".join(f"{name}={value}" for name, value in _list_fields(record).items())
+        clock = _format_time(record).astimezone().strftime("%H:%M:%S")
         line = f"{clock} {record.levelname.lower():7} {record.getMessage()} {fields}".rstrip()
         if record.exc_info and record.exc_info[1]:
             line = "\n  ".join((line, *describe_exception(record.exc_info[1])))
@@ -89,9 +89,9 @@ def describe_exception(error: BaseException) -> Iterator[str]:
         current = current.__cause__ or current.__context__
 
 
-def _time(record: logging.LogRecord) -> datetime:
+def _format_time(record: logging.LogRecord) -> datetime:
     return datetime.fromtimestamp(record.created, UTC)
 
 
-def _fields(record: logging.LogRecord) -> Mapping[str, object]:
+def _list_fields(record: logging.LogRecord) -> Mapping[str, object]:
     return cast("Mapping[str, object]", getattr(record, _FIELDS, {}))

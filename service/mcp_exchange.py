@@ -97,7 +97,7 @@ class McpExchange:
         for library in ("mcp", "httpx2"):
             logging.getLogger(library).setLevel(logging.WARNING)
 
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, with JSON."""
         # Blanks around a value are not part of it (RFC 9110, 5.5); the MCP SDK compares them.
         headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]

@@ -89,7 +89,7 @@ class ServiceMetrics:
             self._counters[name] = counter
         self._reported: LRUCache[tuple[str, str], None] = LRUCache(_REPORTED)
 
-    def received(self, accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
+    def count_received(self, accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
         """Count what an intake took in: what is new, also what sampling left out, each once."""
         for execution in accepted:
             self.tools.observe(
@@ -100,9 +100,9 @@ class ServiceMetrics:
             )
             if execution.suggestion_id is not None:
                 if self._is_first_word(execution.suggestion_id, execution.execution_id):
-                    self._count("repairs", "execution", execution.outcome)
+                    self._count_up("repairs", "execution", execution.outcome)
             elif execution.repair_of is not None:
-                self._count("repairs", "caller", execution.outcome)
+                self._count_up("repairs", "caller", execution.outcome)
         for verdict, count in (
             ("stored", receipt.accepted - receipt.left_out),
             ("left_out", receipt.left_out),
@@ -111,26 +111,26 @@ class ServiceMetrics:
         ):
             self._counters["executions"].labels(verdict).inc(count)
 
-    def answered(self, response: SuggestResponse) -> None:
+    def count_answer(self, response: SuggestResponse) -> None:
         """Count an answer of `/suggest`."""
         self._suggest_duration.observe(response.took_ms / 1000)
         if response.abstained:
-            self._count("suggest_abstentions", response.pattern.category)
-        self._count("suggest_answers", "abstained" if response.abstained else "suggested")
+            self._count_up("suggest_abstentions", response.pattern.category)
+        self._count_up("suggest_answers", "abstained" if response.abstained else "suggested")
         for suggestion in response.suggestions:
-            self._count("suggestions", suggestion.action)
+            self._count_up("suggestions", suggestion.action)
 
-    def reported(self, suggestion_id: str, report: OutcomeReport) -> None:
+    def count_report(self, suggestion_id: str, report: OutcomeReport) -> None:
         """Count an outcome of a suggestion, unless the execution that it shows has stated it."""
         if self._is_first_word(suggestion_id, report.execution_id):
-            self._count("repairs", "report", report.outcome)
+            self._count_up("repairs", "report", report.outcome)
 
-    def failed(self, store: Store, error: Exception) -> None:
+    def count_failure(self, store: Store, error: Exception) -> None:
         """Count what a store could not do."""
         kind = next(kind for each, kind in _KINDS[store].items() if isinstance(error, each))
         self._store_errors.labels(store, kind).inc()
 
-    def _count(self, name: str, *labels: str) -> None:
+    def _count_up(self, name: str, *labels: str) -> None:
         self._counters[name].labels(*labels).inc()
 
     def _is_first_word(self, suggestion_id: str, execution_id: str) -> bool:
@@ -170,7 +170,7 @@ class RequestMetrics:
         build.info({"version": VERSION, "python": platform.python_version()})
         ProcessCollector(registry=self.registry)  # only where there is a /proc
 
-    def observe(self, method: str, route: str | None, status: int, seconds: float) -> None:
+    def observe_request(self, method: str, route: str | None, status: int, seconds: float) -> None:
         """Count a request.
 
         An unusual method is `other`. The route is the template, never the path, which may be

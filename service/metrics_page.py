@@ -44,12 +44,12 @@ async def log_store_answers(context: Context) -> bool:
     Supervisors ask often: that it answered holds for a second, that it did not for no one else.
     """
 
-    async def asked() -> object:
+    async def ask_store() -> object:
         async with asyncio.timeout(2.0):
             return await context.store.metadata.get("generation")
 
     try:
-        await context.shared.get("log store answers", asked, 1.0)
+        await context.shared.get("log store answers", ask_store, 1.0)
     except (StoreError, TimeoutError):
         return False
     return True
@@ -66,7 +66,7 @@ class Agreement:
     """A sentence with its cure; None while all is well."""
 
 
-async def agreement(context: Context) -> Agreement:
+async def read_agreement(context: Context) -> Agreement:
     """Return whether there are as many vectors as there should be.
 
     A document without one is never found.
@@ -75,10 +75,10 @@ async def agreement(context: Context) -> Agreement:
     found is kept for five seconds, as long as the log store counts the same.
     """
     known = await counts(context.store)
-    return await context.shared.get(("agreement", known), lambda: _compared(context), 5.0)
+    return await context.shared.get(("agreement", known), lambda: _compare_stores(context), 5.0)
 
 
-async def _compared(context: Context) -> Agreement:
+async def _compare_stores(context: Context) -> Agreement:
     for left in reversed(range(3)):
         before = await counts(context.store)
         try:
@@ -93,7 +93,7 @@ async def _compared(context: Context) -> Agreement:
                 consistent=not isinstance(error, IndexMissingError),
                 problem=f"{error}; until then suggestions come from rules",
             )
-        problem = disagreement(before, vectors)
+        problem = explain_difference(before, vectors)
         if problem is None or await counts(context.store) != before:
             return Agreement(vectors)
         if left:
@@ -101,7 +101,7 @@ async def _compared(context: Context) -> Agreement:
     return Agreement(vectors, consistent=False, problem=problem)
 
 
-def disagreement(counts: StoreCounts, vectors: int) -> str | None:
+def explain_difference(counts: StoreCounts, vectors: int) -> str | None:
     """Return what is wrong with a number of vectors, and the cure.
 
     None where what is queued shows why.
@@ -117,16 +117,16 @@ _Counted = tuple[StoreCounts, int, float]
 """What the log store states, tools, and the lag of the workspace that waits longest."""
 
 
-async def _state(context: Context | None) -> list[Metric]:
+async def _read_state(context: Context | None) -> list[Metric]:
     """Return what the stores say in time, both asked at once.
 
     The rest is left out. None: not open yet.
     """
     if context is None:
-        return [_gauge("ready", "Whether calls are served.", 0.0)]
+        return [_make_gauge("ready", "Whether calls are served.", 0.0)]
     store = context.store
 
-    async def counted() -> _Counted:
+    async def count_stores() -> _Counted:
         cursors, heads = await store.knowledge.cursors(), await store.events.heads()
         behind = [
             name
@@ -138,10 +138,10 @@ async def _state(context: Context | None) -> list[Metric]:
         return await counts(store), tools, max(lags, default=0.0)
 
     log, vectors = await asyncio.gather(
-        in_time(context.shared, "counts for metrics", counted),
+        in_time(context.shared, "counts for metrics", count_stores),
         in_time(context.shared, "vectors for metrics", context.index.count),
     )
-    return list(_families(context, log, vectors))
+    return list(_list_families(context, log, vectors))
 
 
 async def in_time(shared: Shared, key: str, ask: Callable[[], Awaitable[T]]) -> T | None:
@@ -158,12 +158,14 @@ async def in_time(shared: Shared, key: str, ask: Callable[[], Awaitable[T]]) -> 
         return None
 
 
-def _families(context: Context, log: _Counted | None, vectors: int | None) -> Iterator[Metric]:
+def _list_families(context: Context, log: _Counted | None, vectors: int | None) -> Iterator[Metric]:
     learns = context.learning.problem is None
     # As `/readyz`: who waits for a restart with another model answers meanwhile.
     is_ready = log is not None and context.indexer.learning_problem is None
-    yield _gauge("ready", "Whether calls are served.", float(is_ready))
-    yield _gauge("learning_up", "Whether this process can learn; 0 for a problem.", float(learns))
+    yield _make_gauge("ready", "Whether calls are served.", float(is_ready))
+    yield _make_gauge(
+        "learning_up", "Whether this process can learn; 0 for a problem.", float(learns)
+    )
     up = GaugeMetricFamily(
         "aftercall_store_up", "Whether a store answered this scrape in time.", labels=["store"]
     )
@@ -173,18 +175,18 @@ def _families(context: Context, log: _Counted | None, vectors: int | None) -> It
     if log is not None:
         counts, tools, lag = log
         pending = "Durable and not yet usable in answers, over all workspaces."
-        yield _gauge("pending_indexing", pending, counts.pending)
+        yield _make_gauge("pending_indexing", pending, counts.pending)
         vectorless = "Those among them that lack a vector only: learned, but not found by likeness."
-        yield _gauge("pending_vectors", vectorless, counts.pending_vectors)
-        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", lag)
-        yield _gauge("stored_executions", "Executions in the log store.", counts.executions)
-        yield _gauge("registered_tools", "Registered tools.", tools)
-        yield _gauge("documents", "Documents that were learned.", counts.documents)
+        yield _make_gauge("pending_vectors", vectorless, counts.pending_vectors)
+        yield _make_gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", lag)
+        yield _make_gauge("stored_executions", "Executions in the log store.", counts.executions)
+        yield _make_gauge("registered_tools", "Registered tools.", tools)
+        yield _make_gauge("documents", "Documents that were learned.", counts.documents)
     if vectors is not None:
-        yield _gauge("vectors", "Vectors in the index, the shipped corpus included.", vectors)
+        yield _make_gauge("vectors", "Vectors in the index, the shipped corpus included.", vectors)
 
 
-def _gauge(name: str, description: str, value: float) -> Metric:
+def _make_gauge(name: str, description: str, value: float) -> Metric:
     return GaugeMetricFamily(f"aftercall_{name}", description, value)
 
 
@@ -197,14 +199,14 @@ async def metrics_page(requests: RequestMetrics, lifecycle: Lifecycle) -> Respon
     It never fails.
     """
     context = lifecycle.context
-    now = await _state(context)
+    now = await _read_state(context)
 
-    def written() -> bytes:
+    def write_page() -> bytes:
         counted = [context.metrics.registry] if context else []
         found = b"".join(map(generate_latest, (requests.registry, *counted, _Seen(now))))
         return context.metrics.tools.page() + found if context else found
 
-    content = await asyncio.to_thread(written)
+    content = await asyncio.to_thread(write_page)
     return Response(content, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
 

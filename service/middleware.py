@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import Lifecycle
-from service.errors import ProblemError, TooLargeProblemError, UnavailableError, render
+from service.errors import ProblemError, TooLargeProblemError, UnavailableError, render_problem
 from service.keys import ANYBODY, Access, InvalidTokenError, Keyring
 from service.logs import log_event
 from service.settings import LimitSettings, ServerSettings, is_loopback
@@ -56,13 +56,13 @@ class HostGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         try:
-            self._check(Headers(scope=scope), scope["method"])
+            self._check_request(Headers(scope=scope), scope["method"])
         except ProblemError as problem:
-            await render(problem, scope)(scope, receive, send)
+            await render_problem(problem, scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _check(self, headers: Headers, method: str) -> None:
+    def _check_request(self, headers: Headers, method: str) -> None:
         parts = _HOST.fullmatch(headers.get("host", ""))
         # None for what is no name, such as `127.0.0.1:80@example.org`.
         name = (parts[1] or parts[2]).lower() if parts else ""
@@ -129,13 +129,13 @@ class KeyGuard:
         if context is not None and path not in _OPEN:
             await context.attention.asked()
             try:
-                scope[_ACCESS] = _access(context.keys, Request(scope), path)
+                scope[_ACCESS] = _check_access(context.keys, Request(scope), path)
             except ProblemError as problem:
-                await render(problem, scope)(scope, receive, send)
+                await render_problem(problem, scope)(scope, receive, send)
                 return
             access = access_of(scope)
             if access is not None and access.rate is not None and not IS_COUNTED.get():
-                receive = _charged(receive, partial(context.keys.charge, access))
+                receive = _charge_body(receive, partial(context.keys.charge_bytes, access))
         await self._app(scope, receive, send)
 
 
@@ -144,37 +144,37 @@ IS_COUNTED: ContextVar[bool] = ContextVar("aftercall_is_counted", default=False)
 _STATIC = f"{DASHBOARD}/static/"
 
 
-def _charged(receive: Receive, charge: Callable[[int], None]) -> Receive:
+def _charge_body(receive: Receive, charge: Callable[[int], None]) -> Receive:
     """Return the same, with the bytes of the body counted in the key's rate."""
 
-    async def received() -> Message:
+    async def receive_charged() -> Message:
         message = await receive()
         charge(len(message.get("body", b"")))
         return message
 
-    return received
+    return receive_charged
 
 
-def _access(keys: Keyring, request: Request, path: str) -> Access | None:
+def _check_access(keys: Keyring, request: Request, path: str) -> Access | None:
     if not keys.is_required:
         return ANYBODY
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if not kind and (path == DASHBOARD or path.startswith(f"{DASHBOARD}/")):
         viewer = keys.access_of_session(request.cookies.get(SESSION_COOKIE, ""))
         if viewer is not None and not path.startswith(_STATIC):
-            _count(keys, viewer)
+            _count_request(keys, viewer)
         return viewer
     try:
-        access = keys.access(token.strip() if kind.lower() == "bearer" else "")
+        access = keys.find_access(token.strip() if kind.lower() == "bearer" else "")
     except InvalidTokenError as error:
         headers = {"www-authenticate": "Bearer"}
         raise ProblemError(401, "key_needed", str(error), headers=headers) from None
     if not IS_COUNTED.get():
-        _count(keys, access)
+        _count_request(keys, access)
     return access
 
 
-def _count(keys: Keyring, access: Access) -> None:
+def _count_request(keys: Keyring, access: Access) -> None:
     """Take one request of a key's rate; a problem where there is none left."""
     if wait_s := keys.wait_s(access):
         raise ProblemError(
@@ -203,11 +203,11 @@ class BodyLimits:
         declared = Headers(scope=scope).get("content-length", "0")
         # A length that is no number never gets here: the HTTP parser refuses it.
         if declared.isdigit() and int(declared) > self._limits.body_bytes:
-            await render(self._too_large(), scope)(scope, receive, send)
+            await render_problem(self._too_large(), scope)(scope, receive, send)
             return
         size, is_complete, deadline = 0, False, None
 
-        async def bounded() -> Message:
+        async def receive_bounded() -> Message:
             nonlocal size, is_complete, deadline
             if is_complete:  # what follows is only the news that the client went away
                 return await receive()
@@ -233,7 +233,7 @@ class BodyLimits:
             return message
 
         try:
-            await self._app(scope, bounded, send)
+            await self._app(scope, receive_bounded, send)
         finally:
             self._buffered -= size
 
@@ -304,7 +304,7 @@ class RequestLog:
                 raise
             what = f"something unexpected happened; the service's log has it under {request_id}"
             problem = ProblemError(500, "internal_error", what, details={"requestId": request_id})
-            await render(problem, scope)(scope, receive, send_with_id)
+            await render_problem(problem, scope)(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - started
             self._on_request(scope["method"], route_of(scope), status, seconds)

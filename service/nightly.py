@@ -20,7 +20,7 @@ from mongo.protocol import Store
 from retrieval.knowledge.memory import Memory
 from service.archive import refuse_half_imported
 from service.environment import PREFIX, environment_of
-from service.lifecycle import COMMAND_PATIENCE_S, beside, ended
+from service.lifecycle import COMMAND_PATIENCE_S, end_process, keep_doing
 from service.logs import log_event
 from service.settings import Settings
 from service.stores import opened_embedder, opened_store
@@ -39,7 +39,7 @@ RunNight = Callable[[], Awaitable[int]]
 
 
 @asynccontextmanager
-async def nightly(
+async def open_nightly(
     settings: Settings, store: Store, *, settle: timedelta = SETTLE, run: RunNight | None = None
 ) -> AsyncIterator[None]:
     """Have it run in the background until the block ends; a run at work is stopped then.
@@ -52,7 +52,7 @@ async def nightly(
         return
     retry_s = min(every, _AGAIN).total_seconds()
 
-    async def step() -> float:
+    async def run_due() -> float:
         if (wait_s := await _due_in_s(store, every)) > 0:
             return wait_s
         status = await (run() if run else run_process(settings, "nightly", "--background"))
@@ -60,7 +60,7 @@ async def nightly(
             log_event(logger, "the nightly run failed", level="warning", status=status)
         return max(retry_s, await _due_in_s(store, every))
 
-    async with beside(step, "the nightly run", settle.total_seconds(), retry_s):
+    async with keep_doing(run_due, "the nightly run", settle.total_seconds(), retry_s):
         yield
 
 
@@ -79,7 +79,7 @@ async def run_process(settings: Settings, *command: str) -> int:
     try:
         return await process.wait()
     finally:
-        await ended(process, _STOP_S)
+        await end_process(process, _STOP_S)
 
 
 async def _due_in_s(store: Store, every: timedelta) -> float:

@@ -14,7 +14,7 @@ from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name, 
 from retrieval.index.protocol import EdgePlace, VectorIndex
 from service import stores
 from service.archive import refuse_half_imported
-from service.cli.options import seldom
+from service.cli.options import say_seldom
 from service.forget import learned_without
 from service.lifecycle import COMMAND_PATIENCE_S, when_it_answers
 from service.settings import Settings
@@ -23,7 +23,7 @@ GRACE_S = 10.0
 """Before what is on a server is removed: services notice the switch within half a second."""
 
 
-async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
+async def rebuild_store(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
     """Learn all anew beside what answers, then switch; returns what was made. It may be killed."""
     async with opened_beside(settings, say) as store, stores.opened_embedder(settings) as embedder:
         await refuse_half_imported(store.metadata)
@@ -32,14 +32,14 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
         forgotten = await learned_without(store)
 
         async def open_index(generation: int) -> VectorIndex:
-            async def opened() -> VectorIndex:
+            async def open_new() -> VectorIndex:
                 await refuse_another_store(place)
                 await destroy_index(place, name)  # of a rebuild that was killed
                 return await stores.open_named(place, name, embedder)
 
             name = next_index_name(generation)
             return await when_it_answers(
-                opened,
+                open_new,
                 f"the vector index at {stores.where_index_is(settings)}",
                 patience_s=0 if settings.qdrant.url is None else COMMAND_PATIENCE_S,
             )
@@ -55,7 +55,7 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
             },
             lease_s=settings.indexing.lease_s,
             carries=not forgotten,
-            on_progress=_teller(say, embedder.name),
+            on_progress=_make_progress(say, embedder.name),
         )
         is_same_model = former_model in (None, embedder.fingerprint)
         if not is_same_model:
@@ -88,18 +88,18 @@ async def opened_beside(settings: Settings, say: Callable[[str], None]) -> Async
         yield store
 
 
-def _teller(say: Callable[[str], None], model: str) -> OnProgress:
+def _make_progress(say: Callable[[str], None], model: str) -> OnProgress:
     slowly: Callable[[str], None] | None = None
     started = time.monotonic()
 
-    def tell(done: int, total: int) -> None:
+    def show_progress(done: int, total: int) -> None:
         nonlocal slowly, started
         if slowly is None:
-            slowly, started = seldom(say), time.monotonic()
+            slowly, started = say_seldom(say), time.monotonic()
             say(f"learning from {total:,} records with {model}")
         elif done:
             rate = done / max(time.monotonic() - started, 1e-9)
             left = duration((total - done) / rate)
             slowly(f"{done:,} of {total:,} ({rate:,.0f} a second, {left} left)")
 
-    return tell
+    return show_progress

@@ -57,7 +57,7 @@ class SpaceFor(SecurityBase):
 
     async def __call__(self, request: Request) -> Space:
         """Return no route names the workspace itself: it is that of the key."""
-        context = opened(request, self._scope)
+        context = open_for(request, self._scope)
         named = request.headers.get(m.WORKSPACE_HEADER)
         own = context.caller.workspace
         workspace = (named or DEFAULT_WORKSPACE) if own == m.ALL_WORKSPACES else own
@@ -74,7 +74,7 @@ def check_scope(access: Access, scope: m.Scope) -> None:
         raise ProblemError(403, "outside_scope", message)
 
 
-def opened(request: Request, scope: m.Scope) -> Context:
+def open_for(request: Request, scope: m.Scope) -> Context:
     """Return the context, once it is open, of a caller whose key has a scope."""
     lifecycle: Lifecycle = request.app.state.lifecycle
     access = access_of(request.scope)
@@ -170,7 +170,7 @@ class ToolFilter(m.WireModel):
         default=None, description="Its server; left out, the tool without one is meant."
     )
 
-    def tool(self, workspace: str) -> ToolKey | None:
+    def find_tool(self, workspace: str) -> ToolKey | None:
         """Return the tool that is meant; None for all."""
         if self.tool_name is not None:
             return ToolKey(workspace, self.server_name, self.tool_name)
@@ -209,7 +209,7 @@ def _read_patiently(body: bytes) -> object:
             f"the body is not UTF-8 text: byte {error.start} does not fit; send JSON in UTF-8"
         ) from None
     try:
-        return read_json(text, parse_int=_integer)
+        return read_json(text, parse_int=_read_integer)
     except RecursionError:
         raise InvalidProblemError(
             f"the body is nested deeper than {MAX_DEPTH} levels; nothing was stored"
@@ -220,7 +220,7 @@ def _read_patiently(body: bytes) -> object:
         ) from None
 
 
-def _integer(digits: str) -> int | float:
+def _read_integer(digits: str) -> int | float:
     """Python refuses to read integers beyond 4,300 digits; as a float they are infinite."""
     try:
         return int(digits)
@@ -248,13 +248,13 @@ class JsonRequest(Request):
         """
         kind, *parameters = self.headers.get("content-type", "").lower().split(";")
         if kind.strip() != "application/json":
-            raise unsupported("send the body with Content-Type: application/json")
+            raise refuse_media("send the body with Content-Type: application/json")
         for name, _, value in (parameter.strip().partition("=") for parameter in parameters):
             if name == "charset" and value.strip('"') not in {"utf-8", "utf8", "us-ascii"}:
-                raise unsupported("send the body in UTF-8")
+                raise refuse_media("send the body in UTF-8")
         if self.headers.get("content-encoding", "identity").lower() != "identity":
             # Unpacking needs a bound of its own against bodies that grow a thousandfold.
-            raise unsupported("send the body uncompressed, without Content-Encoding")
+            raise refuse_media("send the body uncompressed, without Content-Encoding")
         if not (body := await whole_body(self)):
             raise MalformedJsonError("the body is empty; send a JSON value")
         return body
@@ -263,15 +263,15 @@ class JsonRequest(Request):
         """The value of the body, which FastAPI has asked for before, or already its model."""
         body = await whole_body(self)
         model = self.model if len(body) > _INLINE_BYTES else None
-        return await parsed(body, partial(_value, model=model))
+        return await parse_body(body, partial(_read_value, model=model))
 
 
-async def parsed(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
+async def parse_body(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
     """Return what `how` makes of a body, off the event loop when that is large."""
     return await aside(how, body, when=len(body) > _INLINE_BYTES)
 
 
-def _value(body: bytes, *, model: Any) -> Any:
+def _read_value(body: bytes, *, model: Any) -> Any:
     value = parse_json(body)
     if model is None:
         return value  # for FastAPI to validate
@@ -313,7 +313,7 @@ async def whole_body(request: Request) -> bytes:
         ) from None
 
 
-def unsupported(cure: str) -> ProblemError:
+def refuse_media(cure: str) -> ProblemError:
     """415."""
     return ProblemError(415, "unsupported_media_type", cure)
 
@@ -326,18 +326,18 @@ def parse_records(body: bytes) -> Records:
     """Read the body of `POST /executions`."""
     value = parse_json(body)
     if isinstance(value, list):
-        return [_record(index, record) for index, record in enumerate(value)]
+        return [_read_record(index, record) for index, record in enumerate(value)]
     if not isinstance(value, dict):
         raise InvalidProblemError(
             "the body must be an execution (an object) or a list of executions"
         )
-    read = _record(0, value)
+    read = _read_record(0, value)
     if isinstance(read, m.Rejection):
         raise InvalidProblemError(read.message)
     return read
 
 
-def _record(index: int, value: object) -> m.Execution | m.Rejection:
+def _read_record(index: int, value: object) -> m.Execution | m.Rejection:
     if not isinstance(value, dict):
         return m.Rejection(index=index, message="the record must be a JSON object")
     try:
@@ -347,7 +347,7 @@ def _record(index: int, value: object) -> m.Execution | m.Rejection:
 
 
 async def _read_records(request: Request) -> Records:
-    return await parsed(await read_body(request), parse_records)
+    return await parse_body(await read_body(request), parse_records)
 
 
 RecordsBody = Annotated[Records, Depends(_read_records)]
@@ -356,7 +356,7 @@ GZIP = 31
 """zlib's way to say: gzip, largest window."""
 
 
-def gunzip(packed: bytes, most: int) -> bytes:
+def unpack_gzip(packed: bytes, most: int) -> bytes:
     """Return what is packed, at most `most` bytes of it.
 
     A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives says nothing about what
@@ -366,18 +366,18 @@ def gunzip(packed: bytes, most: int) -> bytes:
     try:
         unpacked = unpacker.decompress(packed, most + 1)
     except zlib.error:
-        raise _broken("is none, or damaged") from None
+        raise _refuse_gzip("is none, or damaged") from None
     if len(unpacked) > most:
         raise TooLargeProblemError(
             f"the body is larger than {most:,} bytes when unpacked; nothing was stored, "
             "send it in several requests"
         )
     if not unpacker.eof:
-        raise _broken("ends too early; send it whole")
+        raise _refuse_gzip("ends too early; send it whole")
     if unpacker.unused_data:
-        raise _broken("goes on behind its end; pack it as one")
+        raise _refuse_gzip("goes on behind its end; pack it as one")
     return unpacked
 
 
-def _broken(problem: str) -> ProblemError:
+def _refuse_gzip(problem: str) -> ProblemError:
     return ProblemError(400, "malformed_gzip", f"the gzip body {problem}; nothing was stored")

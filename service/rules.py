@@ -40,7 +40,7 @@ class KnownRule(NamedTuple):
     removal: RuleRemoval
 
 
-async def list_rules(
+async def find_rules(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[KnownRule]:
     """Give what was learned of one tool, or of each that a repair was learned of."""
@@ -93,7 +93,7 @@ async def _list_noted(
             yield row
 
 
-async def list_bursts(
+async def find_bursts(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[MarkBurst]:
     """Tools that one key marked again and again within an hour, and how often."""

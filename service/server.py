@@ -30,7 +30,7 @@ from aftercall.process import http_server
 from aftercall.stages import measured_by
 from embeddings.embedders import CachedEmbedder
 from retrieval.knowledge.reading.classifier import shipped_head
-from service.alerts import alerting
+from service.alerts import open_alerts
 from service.api import (
     corrections,
     executions,
@@ -54,17 +54,17 @@ from service.api.openapi_document import install_openapi, render_docs
 from service.context import Context, Lifecycle, open_context
 from service.dashboard.routes import install_dashboard
 from service.errors import install_error_handlers
-from service.heartbeat import heartbeat
+from service.heartbeat import open_heartbeat
 from service.hooks.handling import ChangedCalls
 from service.learning import open_learning
 from service.lifecycle import (
     Attention,
     OnPhase,
     done_or_stopped,
-    first,
     settle_memory,
     stopped_by_signals,
-    unused,
+    wait_for_first,
+    wait_until_unused,
 )
 from service.logs import log_event
 from service.metrics import RequestMetrics
@@ -124,14 +124,14 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     install_openapi(app)
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
+    async def show_docs() -> HTMLResponse:
         return render_docs(app.openapi())
 
     # The last added is the outermost.
     app.add_middleware(BodyLimits, limits=settings.limits)
     app.add_middleware(KeyGuard, lifecycle=lifecycle)
     app.add_middleware(HostGuard, server=settings.server)
-    app.add_middleware(RequestLog, on_request=requests.observe)
+    app.add_middleware(RequestLog, on_request=requests.observe_request)
     return app
 
 
@@ -197,16 +197,16 @@ class _BoundedProtocol(HttpToolsProtocol):
             transport.abort()
         else:
             self._is_refused = above > 0  # answered when it asks: else it might not read that
-            self._wait(_PATIENCE_S if above > 0 else self.head_timeout_s, self._too_late)
+            self._wait_then(_PATIENCE_S if above > 0 else self.head_timeout_s, self._too_late)
 
     def data_received(self, data: bytes) -> None:
         if self._is_over or self.transport.is_closing():
             return
         if self._is_refused:
-            self._refuse(503, "busy", "too many connections; try again shortly")
+            self._refuse_request(503, "busy", "too many connections; try again shortly")
             return
         if self._late is None and (self.cycle is None or self.cycle.response_complete):
-            self._wait(self.head_timeout_s, self._too_late)
+            self._wait_then(self.head_timeout_s, self._too_late)
         super().data_received(data)
         if self._is_in_head:
             self._head_bytes += len(data)
@@ -231,22 +231,24 @@ class _BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # uvicorn's
         """What could not be parsed, or is too long to be."""
         if len(getattr(self, "url", b"")) > MAX_ADDRESS:
-            self._refuse(
+            self._refuse_request(
                 414, "address_too_long", f"the address has more than {MAX_ADDRESS:,} bytes"
             )
         elif self._head_bytes > MAX_HEAD:
-            self._refuse(431, "head_too_large", f"the headers have more than {MAX_HEAD:,} bytes")
+            self._refuse_request(
+                431, "head_too_large", f"the headers have more than {MAX_HEAD:,} bytes"
+            )
         else:
-            self._refuse(400, "malformed_http", "this is no HTTP request; see /docs")
+            self._refuse_request(400, "malformed_http", "this is no HTTP request; see /docs")
 
     def _too_late(self) -> None:
         if self._is_in_head:
             late = f"the head did not arrive within {self.head_timeout_s:g} seconds"
-            self._refuse(408, "request_timeout", late)
+            self._refuse_request(408, "request_timeout", late)
         else:
             self.transport.close()
 
-    def _refuse(self, status: int, code: str, message: str) -> None:
+    def _refuse_request(self, status: int, code: str, message: str) -> None:
         """Answer next to the app; close when the client has read that, or a second later."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.close()  # it would stand in the middle of another answer
@@ -258,9 +260,9 @@ class _BoundedProtocol(HttpToolsProtocol):
         # To close at once, with bytes of the client unread, would take the answer from it.
         self.transport.write_eof()
         self._is_over = True
-        self._wait(_PATIENCE_S, self.transport.close)
+        self._wait_then(_PATIENCE_S, self.transport.close)
 
-    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+    def _wait_then(self, seconds: float, then: Callable[[], None]) -> None:
         self._stop_waiting()
         self._late = self.loop.call_later(seconds, then)
 
@@ -271,7 +273,7 @@ class _BoundedProtocol(HttpToolsProtocol):
 
 
 @contextmanager
-def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
+def open_tracing(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
     """Stages are measured until the block ends, and an app can be given a span of each request.
 
     Nothing is measured, and an app stays as it is, unless `tracing.url` is set.
@@ -295,7 +297,7 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
             yield lambda app: RequestSpans(app, tracer, stages)
 
 
-async def serve(
+async def serve_app(
     settings: Settings,
     listener: socket.socket,
     on_ready: Callable[[Context], None],
@@ -312,7 +314,7 @@ async def serve(
     `on_ready` is called. A second signal ends it at once: what was acknowledged is durable.
     """
     lifecycle = Lifecycle(linger_s=linger_s)
-    with traced(settings) as with_spans:
+    with open_tracing(settings) as with_spans:
         server = http_server(
             with_spans(create_app(settings, lifecycle)),
             http=bounded_protocol(settings.limits),
@@ -329,20 +331,22 @@ async def serve(
             try:
                 async with contextlib.AsyncExitStack() as stack:
                     if linger_s is not None:
-                        leaving = asyncio.create_task(unused(settings.data.dir, linger_s))
+                        leaving = asyncio.create_task(
+                            wait_until_unused(settings.data.dir, linger_s)
+                        )
                         leaving.add_done_callback(lambda _: stopping.set())
                         stack.callback(leaving.cancel)
-                    opening = open_context(settings, _phases(lifecycle), embedder)
+                    opening = open_context(settings, _log_phases(lifecycle), embedder)
                     context = await done_or_stopped(stopping, stack.enter_async_context(opening))
-                    stack.callback(lifecycle.stopping)
+                    stack.callback(lifecycle.begin_stopping)
                     if context is not None:
                         lifecycle.context = context
-                        await stack.enter_async_context(alerting(context))
+                        await stack.enter_async_context(open_alerts(context))
                         settle_memory()
                         on_ready(context)
                         # The first question that needs it finds it read.
                         asyncio.get_running_loop().run_in_executor(None, shipped_head)
-                        await first(stopping, serving)
+                        await wait_for_first(stopping, serving)
                     lifecycle.phase = "stopping"
                     server.should_exit = True
                     await serving
@@ -352,17 +356,17 @@ async def serve(
     log_event(logger, "stopped")
 
 
-async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
+async def run_worker(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
     """Learn until SIGINT or SIGTERM; then end the batch available and give back what is claimed.
 
     A server that is away is waited for. A second signal ends the process where it stands, which is
     safe: a batch is committed whole or not at all.
     """
 
-    async def learn() -> None:
+    async def learn_on() -> None:
         async with (
-            heartbeat(settings.data.dir),
-            open_stores(settings, _phases(Lifecycle())) as stores,
+            open_heartbeat(settings.data.dir),
+            open_stores(settings, _log_phases(Lifecycle())) as stores,
             open_learning(settings, stores, Attention(math.inf)) as learning,
         ):
             settle_memory()
@@ -371,17 +375,17 @@ async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
             on_ready(stores)
             await asyncio.Event().wait()
 
-    with traced(settings), stopped_by_signals() as stopping:
-        await done_or_stopped(stopping, learn())
+    with open_tracing(settings), stopped_by_signals() as stopping:
+        await done_or_stopped(stopping, learn_on())
     log_event(logger, "stopped")
 
 
-def _phases(lifecycle: Lifecycle) -> OnPhase:
+def _log_phases(lifecycle: Lifecycle) -> OnPhase:
     """Logs what is being done; what is waited for is shown again and again, and logged once."""
 
-    def phase(what: str) -> None:
+    def log_phase(what: str) -> None:
         if what != lifecycle.phase:
             lifecycle.phase = what
             log_event(logger, what)
 
-    return phase
+    return log_phase

@@ -35,7 +35,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _names(value: object) -> object:
+def _list_names(value: object) -> object:
     if not isinstance(value, str):
         return value
     return [part.strip() for part in value.split(",") if part.strip()]
@@ -80,7 +80,7 @@ BaseUrl = Annotated[str, AfterValidator(_base_url)]
 """An http or https address, without a slash at its end."""
 TraceUrl = Annotated[str, AfterValidator(_trace_url)]
 """The same with a place for the id of a trace."""
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_list_names)]
 """Several names; comma-separated in the environment."""
 Allowlists = Annotated[dict[str, list[str]], NoDecode, BeforeValidator(_json_object)]
 """Tool name to the parameters that are kept; JSON in the environment."""

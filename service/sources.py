@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from service.archive import STDIO, ArchiveError, unpacked
+from service.archive import STDIO, ArchiveError, open_unpacked
 
 MAX_RECODED = 512 * 1024 * 1024
 """Bytes of a file in UTF-16, which is held in memory as a whole."""
@@ -31,7 +31,7 @@ class Source:
     """Whether a person named this very file, and not a folder or a pattern."""
 
 
-def expand(paths: Sequence[str]) -> list[Source]:
+def expand_paths(paths: Sequence[str]) -> list[Source]:
     """Return the files that paths mean, each once: files, folders with all below them, globs.
 
     Raises `ArchiveError` for a path that means nothing.
@@ -61,28 +61,28 @@ def expand(paths: Sequence[str]) -> list[Source]:
 def open_source(source: Source) -> Iterator[Iterator[tuple[str, io.BufferedReader]]]:
     """Open the contents of a file, each with its name: one, or the members of a zip."""
     with ExitStack() as stack:
-        stream = stack.enter_context(unpacked(source.name))
+        stream = stack.enter_context(open_unpacked(source.name))
         first = stream.peek(_FIRST_BYTES)[:_FIRST_BYTES]
         if first != _ZIP or source.name == STDIO:
-            yield iter([(source.name, _recoded(stream, source.name))])
+            yield iter([(source.name, _recode_stream(stream, source.name))])
             return
         try:
             archive = stack.enter_context(zipfile.ZipFile(source.name))
-            yield _members(archive, source.name)
+            yield _open_members(archive, source.name)
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
             raise ArchiveError(f"{source.name} cannot be unpacked ({error})") from error
 
 
-def _members(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, io.BufferedReader]]:
+def _open_members(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, io.BufferedReader]]:
     for member in archive.infolist():
         if not member.is_dir():
             with archive.open(member) as opened:
                 stream = io.BufferedReader(cast("io.RawIOBase", opened), 1024 * 1024)
                 place = f"{name}!{member.filename}"
-                yield place, _recoded(stream, place)
+                yield place, _recode_stream(stream, place)
 
 
-def _recoded(stream: "io.BufferedReader[Any]", name: str) -> "io.BufferedReader[Any]":
+def _recode_stream(stream: "io.BufferedReader[Any]", name: str) -> "io.BufferedReader[Any]":
     """Return a stream as UTF-8, where it is UTF-16 and states so."""
     if not stream.peek(2).startswith(_UTF_16):
         return stream

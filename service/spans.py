@@ -46,8 +46,8 @@ class RequestSpans:
             "server.address": address, "server.port": port,
         }  # fmt: skip
         span = self._tracer.start_span(
-            _named(method, None),
-            context=_parent(scope),
+            _name_span(method, None),
+            context=_read_parent(scope),
             kind=SpanKind.SERVER,
             attributes={name: each for name, each in attributes.items() if each is not None},
         )
@@ -58,7 +58,7 @@ class RequestSpans:
             if message["type"] == "http.response.start":
                 span.set_attribute("http.response.status_code", message["status"])
                 if message["status"] >= 500:
-                    _failed(span, str(message["status"]))
+                    _mark_failed(span, str(message["status"]))
             await send(message)
 
         with (
@@ -70,15 +70,15 @@ class RequestSpans:
             try:
                 await self._app(scope, receive, send_seen)
             except BaseException as error:
-                _failed(span, type(error).__qualname__)
+                _mark_failed(span, type(error).__qualname__)
                 raise
             finally:
                 if (route := route_of(scope)) is not None:
-                    span.update_name(_named(method, route))
+                    span.update_name(_name_span(method, route))
                     span.set_attribute("http.route", route)
 
 
-def _parent(scope: Scope) -> Context:
+def _read_parent(scope: Scope) -> Context:
     headers = Headers(scope=scope)
     carrier = {
         "traceparent": headers.get("traceparent", ""),
@@ -87,12 +87,12 @@ def _parent(scope: Scope) -> Context:
     return _PROPAGATOR.extract(carrier, Context())
 
 
-def _named(method: str, route: str | None) -> str:
+def _name_span(method: str, route: str | None) -> str:
     method = "HTTP" if method == "_OTHER" else method
     return method if route is None else f"{method} {route}"
 
 
-def _failed(span: Span, what: str) -> None:
+def _mark_failed(span: Span, what: str) -> None:
     # A type or a status only: the text of an error often quotes a value.
     span.set_attribute("error.type", what)
     span.set_status(StatusCode.ERROR)
@@ -113,7 +113,7 @@ class StageSpans:
             try:
                 yield _Noting(span)
             except Exception as error:
-                _failed(span, type(error).__qualname__)
+                _mark_failed(span, type(error).__qualname__)
                 raise
 
 

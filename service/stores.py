@@ -95,11 +95,11 @@ async def open_stores(
             on_phase=on_phase,
             patience_s=0 if settings.qdrant.url is None else None,
         )
-        async with _closing(index):
+        async with _close_after(index):
             on_phase("reading its corpus of common mistakes")
             seeds = await asyncio.to_thread(load_seed)
             await when_it_answers(
-                lambda: _prepare(store, opened, index),
+                lambda: _prepare_index(store, opened, index),
                 f"the log store at {where_store_is(settings)} and the vector index at "
                 f"{where_index_is(settings)}",
                 on_phase=on_phase,
@@ -129,7 +129,9 @@ def opened_store(
     may have open with `beside`. A server is waited for `patience_s` seconds; None: for ever.
     """
     on_phase("opening its log store")
-    return _reached(partial(_open_store, settings, beside=beside), settings, on_phase, patience_s)
+    return _open_patiently(
+        partial(_open_store, settings, beside=beside), settings, on_phase, patience_s
+    )
 
 
 @asynccontextmanager
@@ -146,7 +148,7 @@ async def opened_embedder(
         if embedder is None
         else asyncio.wrap_future(embedder)
     )
-    async with _closing(opened):
+    async with _close_after(opened):
         yield opened
 
 
@@ -155,11 +157,11 @@ def opened_control(
 ) -> AbstractAsyncContextManager[ControlStore]:
     """Keys and audit, until the block ends, beside the log; a running service may have them too."""
     on_phase("opening its keys")
-    return _reached(partial(_open_control, settings), settings, on_phase, patience_s)
+    return _open_patiently(partial(_open_control, settings), settings, on_phase, patience_s)
 
 
 @asynccontextmanager
-async def _reached(
+async def _open_patiently(
     opened: Callable[[], Awaitable[ClosableT]],
     settings: Settings,
     on_phase: OnPhase,
@@ -169,12 +171,12 @@ async def _reached(
     where = f"the log store at {where_store_is(settings)}"
     patience_s = 0 if settings.mongo.uri is None else patience_s
     room = await when_it_answers(opened, where, on_phase=on_phase, patience_s=patience_s)
-    async with _closing(room):
+    async with _close_after(room):
         yield room
 
 
 @asynccontextmanager
-async def _closing(room: ClosableT) -> AsyncIterator[ClosableT]:
+async def _close_after(room: ClosableT) -> AsyncIterator[ClosableT]:
     try:
         yield room
     finally:
@@ -276,7 +278,7 @@ async def remove_former(place: protocol.IndexPlace, current: str) -> list[str]:
     return removed
 
 
-async def _prepare(store: Store, embedder: Embedder, index: opening.CurrentIndex) -> None:
+async def _prepare_index(store: Store, embedder: Embedder, index: opening.CurrentIndex) -> None:
     await refuse_half_imported(store.metadata)
     await _refuse_other_log(store)
     if not await index.count():

@@ -84,7 +84,7 @@ class WindowHours:
         is_long = self.window not in ("24h", "7d")
         return None if is_long and not (await before.by_name(what.COUNTED)).total() else before
 
-    async def about(self) -> dict[str, Any]:
+    async def describe_window(self) -> dict[str, Any]:
         """Return what every answer states of its window."""
         context, workspace = self.space
         now = context.clock().astimezone(UTC)
@@ -95,12 +95,12 @@ class WindowHours:
         learned, there = cursor.position if cursor else 0, head.position if head else 0
         return {
             "window": self.window,
-            "since": _moment(self.first),
-            "until": min(now, _moment(self.last + 1)),
+            "since": _hour_start(self.first),
+            "until": min(now, _hour_start(self.last + 1)),
             "is_complete": learned >= there and is_settled,
         }
 
-    async def sums(
+    async def read_sums(
         self,
         names: Sequence[str],
         by: tuple[CounterDimension, ...],
@@ -122,7 +122,7 @@ class WindowHours:
         if (closed := over_lately.get(key)) is None:
             closed = await over.read(seen, names, by, tools)
             if knowledge.generation != generation:  # these are of the one after it
-                return await self.sums(names, by, tools)
+                return await self.read_sums(names, by, tools)
             over_lately[key] = closed
         if rest.first > rest.last:
             return closed
@@ -151,19 +151,19 @@ class WindowHours:
 
     async def by_name(self, *names: str, prefix: str = "") -> Counter[str]:
         """Sums of counters by what follows a prefix; of all of the prefix where none is named."""
-        found = await self.sums(names or (f"{prefix}*",), ("what",))
+        found = await self.read_sums(names or (f"{prefix}*",), ("what",))
         return Counter({(e.what or "").removeprefix(prefix): e.number for e in found})
 
-    async def points(
+    async def read_points(
         self, names: Sequence[str], tool: ToolKey | None = None
     ) -> list[tuple[datetime, Counter[str]]]:
         """Sums of counters by name, with the moment at which each step begins."""
         steps = range(self.first, self.last + 1, self.step)
         points = [Counter[str]() for _ in steps]
         tools = None if tool is None else (tool,)
-        for each in await self.sums(names, ("hour", "what"), tools) if names else ():
+        for each in await self.read_sums(names, ("hour", "what"), tools) if names else ():
             points[((each.hour or 0) - self.first) // self.step][each.what or ""] += each.number
-        return list(zip(map(_moment, steps), points, strict=True))
+        return list(zip(map(_hour_start, steps), points, strict=True))
 
     async def top_tools(self, names: Sequence[str], limit: int) -> list[ToolKey]:
         """Return the tools that counted most, read once while nothing is learned."""
@@ -183,7 +183,7 @@ class WindowHours:
         """Return sums of counters by tool and name, of all tools or of these."""
         sums: dict[ToolKey, Counter[str]] = {}
         of = None if tools is None else tuple(tools)
-        for each in await self.sums(names, ("tool", "what"), of):
+        for each in await self.read_sums(names, ("tool", "what"), of):
             if each.tool is not None:
                 sums.setdefault(each.tool, Counter())[each.what or ""] += each.number
         return sums
@@ -192,7 +192,7 @@ class WindowHours:
 async def read_window(space: Space, window: m.UsageWindow) -> tuple[WindowHours, dict[str, Any]]:
     """Return the hours of a window, and what every answer states of it."""
     hours = span_of(space, window)
-    return hours, await hours.about()
+    return hours, await hours.describe_window()
 
 
 def span_of(space: Space, window: m.UsageWindow) -> WindowHours:
@@ -212,12 +212,12 @@ def span_of(space: Space, window: m.UsageWindow) -> WindowHours:
 def window_before(space: Space, window: m.UsageWindow) -> m.UsageWindow:
     """Return the same span of time before a window."""
     before = span_of(space, window).before
-    ends = _moment(before.first), _moment(before.last)
+    ends = _hour_start(before.first), _hour_start(before.last)
     is_days = ends[0].hour == 0 and ends[1].hour == _DAY - 1
     return "..".join(each.strftime("%Y-%m-%d" if is_days else "%Y-%m-%dT%H") for each in ends)
 
 
-def _moment(hour: int) -> datetime:
+def _hour_start(hour: int) -> datetime:
     return EPOCH + timedelta(hours=hour)
 
 

@@ -13,7 +13,7 @@ import httpx2
 from aftercall import AsyncClient
 from service.context import Context, Lifecycle, open_context
 from service.environment import read_settings
-from service.lifecycle import one_line
+from service.lifecycle import shorten_errors
 from service.nightly import run_nightly
 from service.server import create_app
 from service.settings import DataSettings, NightlySettings, Settings
@@ -56,7 +56,7 @@ async def in_process(
     try:
         settings = await asyncio.to_thread(_settings, folder, embedder)
         async with AsyncExitStack() as stack:
-            with one_line(folder):  # of opening alone: what the block raises is its own
+            with shorten_errors(folder):  # of opening alone: what the block raises is its own
                 context = await stack.enter_async_context(open_context(settings))
             yield await stack.enter_async_context(InProcessClient(settings, context))
     finally:

@@ -72,13 +72,13 @@ def verdict(trial: Trial, parameters: JsonObject) -> Verdict:
     """Return what becomes of a corrected call."""
     if _fault(trial.tool, parameters, trial.question.session_id or "") is not None:
         return "fails"
-    return "right" if trial.tool.same(parameters, trial.meant) else "something else"
+    return "right" if trial.tool.is_same_call(parameters, trial.meant) else "something else"
 
 
 def _trial(tool: SimTool, dice: Random, name: str) -> Trial | None:
-    wish = tool.wish(dice)
+    wish = tool.draw_wish(dice)
     slip = dice.choices(tool.slips, [each.weight for each in tool.slips])[0]
-    made = slip.make(wish.parameters, dice)
+    made = slip.make_slip(wish.parameters, dice)
     if made is None:
         return None
     sent, meant = made
@@ -108,7 +108,7 @@ def _fault(tool: SimTool, parameters: JsonObject, name: str) -> ToolFault | None
     for _ in range(_TRIES):
         moment = CallMoment(day=_DAY, load=0.0, may_write=True, dice=dice)
         try:
-            tool.call(parameters, moment)
+            tool.answer_call(parameters, moment)
         except ToolFault as fault:
             if fault.kind not in PASSING:
                 return fault

@@ -55,10 +55,10 @@ async def record_correction(space: Record, correction: m.Correction) -> m.Record
         }
     )
     correction_id = clean.correction_id or str(uuid4())
-    if (known := await _known(space, correction_id)) is None:
+    if (known := await _find_correction(space, correction_id)) is None:
         now = context.clock()
         check_time(corrected_at := clean.timestamp or now, now)
-        execution_id, call = await _corrected(space, clean)
+        execution_id, call = await _find_corrected(space, clean)
         record = contents.CorrectionRecord(
             correction_id=correction_id,
             execution_id=execution_id,
@@ -72,16 +72,16 @@ async def record_correction(space: Record, correction: m.Correction) -> m.Record
         event = contents.correction_event(record, context.caller.principal)
         if await context.store.events.append(workspace, [event]) == ["accepted"]:
             context.indexer.wake()
-            return _recorded(record, call, duplicate=False)
+            return _make_receipt(record, call, duplicate=False)
         # The same id came twice at once, and the other was first.
-        known = await _known(space, correction_id) or record
-    call = await _call(space, known.execution_id)
+        known = await _find_correction(space, correction_id) or record
+    call = await _find_call(space, known.execution_id)
     if not _is_same(known, clean, call):
         raise CorrectionConflictError(
             f"correctionId: {correction_id} is already stored with other content; "
             "every correction needs an id of its own"
         )
-    return _recorded(known, call, duplicate=True)
+    return _make_receipt(known, call, duplicate=True)
 
 
 @router.get("/corrections", summary="What users said of answers")
@@ -90,7 +90,7 @@ async def list_corrections(
 ) -> m.CorrectionList:
     """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
     context, workspace = space
-    log, tool = context.store.events, query.tool(workspace)
+    log, tool = context.store.events, query.find_tool(workspace)
     most = query.limit if tool is None else _LOOKED_AT
     found = await log.latest(workspace, "correction", most)
     records = [decoded(contents.CorrectionRecord, each.data) for each in found]
@@ -119,7 +119,7 @@ async def list_corrections(
     return m.CorrectionList(corrections=shown[: query.limit])
 
 
-async def _corrected(
+async def _find_corrected(
     space: Space, correction: m.Correction
 ) -> tuple[str, contents.StoredExecution | None]:
     """The id of the execution meant, of a session its latest, and the execution if recorded."""
@@ -127,7 +127,7 @@ async def _corrected(
     if correction.session_id is None:
         # The wire model has seen to it that one of both is named.
         execution_id = correction.execution_id or ""
-        return execution_id, await _call(space, execution_id)
+        return execution_id, await _find_call(space, execution_id)
     session = contents.named(context.caller.principal, correction.session_id)
     events = await context.store.events.latest(
         workspace, "execution", _LOOKED_AT, sessions=[session]
@@ -154,13 +154,13 @@ def _is_of_its_tool(call: contents.StoredExecution, correction: m.Correction) ->
     return is_server and correction.tool_name in (None, call.execution.tool_name)
 
 
-async def _known(space: Space, correction_id: str) -> contents.CorrectionRecord | None:
+async def _find_correction(space: Space, correction_id: str) -> contents.CorrectionRecord | None:
     context, workspace = space
     found = await context.store.events.find(workspace, "correction", [correction_id])
     return decoded(contents.CorrectionRecord, found[0].data) if found else None
 
 
-async def _call(space: Space, execution_id: str) -> contents.StoredExecution | None:
+async def _find_call(space: Space, execution_id: str) -> contents.StoredExecution | None:
     context, workspace = space
     found = await executions(context.store.events, workspace, [execution_id])
     return found[0] if found else None
@@ -187,7 +187,7 @@ def _is_same(
     )
 
 
-def _recorded(
+def _make_receipt(
     record: contents.CorrectionRecord, call: contents.StoredExecution | None, *, duplicate: bool
 ) -> m.RecordedCorrection:
     return m.RecordedCorrection(

@@ -26,9 +26,9 @@ from service.requests import (
     Read,
     Record,
     RecordsBody,
-    gunzip,
     parse_json,
-    unsupported,
+    refuse_media,
+    unpack_gzip,
     whole_body,
 )
 
@@ -92,7 +92,7 @@ class PassedOverSpans:
     _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     _said_at: dict[tuple[str, str], float] = field(default_factory=dict)
 
-    def take(self, workspace: str, counts: Mapping[str, int]) -> str | None:
+    def count_spans(self, workspace: str, counts: Mapping[str, int]) -> str | None:
         """Count more spans of a workspace, and return what there is to say; None for nothing.
 
         All that was counted since an instrumentation was stated last is in its figure.
@@ -118,13 +118,13 @@ class _Outcome:
     notes: list[str] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
 
-    def reject(self, place: str, message: str) -> None:
+    def reject_span(self, place: str, message: str) -> None:
         self.rejected += 1
         if len(self.reasons) < 5:
             reason = errors.safe_message(f"{place}: {message}" if place else message)
             self.reasons.append(reason[:300])
 
-    def message(self) -> str:
+    def write_message(self) -> str:
         more = self.rejected - len(self.reasons)
         rest = [f"and {more:,} more"] if more > 0 else []
         return "; ".join([*self.reasons, *rest, *self.notes])
@@ -147,13 +147,16 @@ async def export_traces(space: Record, request: Request) -> Response:
     if encoding not in {errors.PROTOBUF, _JSON}:
         # A web page can send neither to another origin without a CORS preflight, which this service
         # never grants; what a page could send (text, forms) is refused here.
-        raise unsupported(f"send the body with Content-Type: {errors.PROTOBUF} or {_JSON}")
+        raise refuse_media(f"send the body with Content-Type: {errors.PROTOBUF} or {_JSON}")
     packing = request.headers.get("content-encoding", "identity").strip().lower()
     if packing not in {"identity", "gzip", ""}:
-        raise unsupported("send the body with Content-Encoding: gzip, or without one")
+        raise refuse_media("send the body with Content-Encoding: gzip, or without one")
     is_packed, packed = packing == "gzip", await whole_body(request)
     begin = partial(
-        _begin, encoding=encoding, is_packed=is_packed, most=request.app.state.limits.unpacked_bytes
+        _begin_reading,
+        encoding=encoding,
+        is_packed=is_packed,
+        most=request.app.state.limits.unpacked_bytes,
     )
     is_large = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
@@ -162,14 +165,14 @@ async def export_traces(space: Record, request: Request) -> Response:
         outcome = _Outcome()
         batch: list[Placed]
         while batch := await aside(list, islice(located, _BATCH), when=is_large):
-            await _store(batch, outcome, space)
-    said = request.app.state.passed_over.take(space.workspace, outcome.passed_over)
+            await _store_batch(batch, outcome, space)
+    said = request.app.state.passed_over.count_spans(space.workspace, outcome.passed_over)
     outcome.notes += [] if said is None else [errors.safe_message(said)]
     encode = success_protobuf if encoding == errors.PROTOBUF else success_json
-    return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
+    return Response(encode(outcome.rejected, outcome.write_message()), media_type=encoding)
 
 
-async def _store(located: Sequence[Placed], outcome: _Outcome, space: Space) -> None:
+async def _store_batch(located: Sequence[Placed], outcome: _Outcome, space: Space) -> None:
     """Make executions durable, and show the rest.
 
     When the store fails, what was stored stays; the exporter sends all again, which does no harm.
@@ -182,7 +185,7 @@ async def _store(located: Sequence[Placed], outcome: _Outcome, space: Space) -> 
             executions.append(read)
             places.append(where)
         elif isinstance(read, Unreadable):
-            outcome.reject(where, read.message)
+            outcome.reject_span(where, read.message)
         elif isinstance(read, PassedOver):
             outcome.passed_over.update(read.counts)
         else:
@@ -197,13 +200,13 @@ async def _store(located: Sequence[Placed], outcome: _Outcome, space: Space) -> 
         given = executions[rejection.index]
         first = known.get(given.execution_id)
         if first is None or not is_same_span(first, given):
-            outcome.reject(places[rejection.index], rejection.message)
+            outcome.reject_span(places[rejection.index], rejection.message)
 
 
-def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Placed]:
-    body = gunzip(packed, most) if is_packed else packed
+def _begin_reading(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Placed]:
+    body = unpack_gzip(packed, most) if is_packed else packed
     try:
-        return read_protobuf(body) if encoding == errors.PROTOBUF else read_json(_json(body))
+        return read_protobuf(body) if encoding == errors.PROTOBUF else read_json(_read_traces(body))
     except TooManySpansError as error:
         raise errors.TooLargeProblemError(str(error)) from None
     except OtlpError as error:
@@ -211,7 +214,7 @@ def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Itera
         raise errors.ProblemError(400, "malformed_traces", str(error)) from None
 
 
-def _json(body: bytes) -> object:
+def _read_traces(body: bytes) -> object:
     if not body:
         raise errors.MalformedJsonError("the body is empty; send a JSON value")
     if (

@@ -161,20 +161,20 @@ async def read_qualities(space: Space, tools: Sequence[ToolKey]) -> Mapping[Tool
     clusters = await memory.axis_clusters(workspace)
     statistics, health = await memory.statistics(tools), await memory.health(tools)
 
-    def made() -> dict[ToolKey, ToolQuality]:
+    def rate_tools() -> dict[ToolKey, ToolQuality]:
         found = {}
         for tool in tools:
             candidate = _in_force(registry, registry.named(tool))
             known = health.get(tool)
             score = cohesion_of(known, clusters, now=now, rules=context.cohesion) if known else None
             found[tool] = ToolQuality(
-                quality=_quality(candidate, statistics.get(tool), now),
+                quality=_rate_quality(candidate, statistics.get(tool), now),
                 cohesion=score.score if score else None,
                 cohesion_warning=score.warning if score else False,
             )
         return found
 
-    return await asyncio.to_thread(made)
+    return await asyncio.to_thread(rate_tools)
 
 
 def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | None:
@@ -189,7 +189,7 @@ def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | 
     return in_force if is_own else plain_candidate(registry, stored, "original")
 
 
-def _quality(
+def _rate_quality(
     candidate: ToolCandidate | None, statistics: ToolTrials | None, now: datetime
 ) -> float | None:
     """As in the factors of its fitness; of a tool that is not registered by all its versions."""

@@ -10,7 +10,7 @@ from aftercall.models.base import Name
 from service.errors import InvalidProblemError, NotFoundProblemError
 from service.hooks.clients import HookClient, client_names, read_client
 from service.hooks.handling import HookHandler
-from service.requests import NO_QUERY, JsonRoute, Read, Record, parse_json, parsed, read_body
+from service.requests import NO_QUERY, JsonRoute, Read, Record, parse_body, parse_json, read_body
 
 router = APIRouter(tags=["hooks"], route_class=JsonRoute)
 ClientName = Annotated[str, Path(description="One of those of `GET /hooks`.")]
@@ -30,7 +30,7 @@ class HookQuery(m.WireModel):
 )
 async def list_hooks(_space: Read) -> m.HookClients:
     """`seen` states whether the client was run; the others are by their published form."""
-    return m.HookClients(clients=[_described(read_client(name)) for name in client_names()])
+    return m.HookClients(clients=[_describe_client(read_client(name)) for name in client_names()])
 
 
 @router.post("/hooks/{client}", summary="An event of a coding agent, in its own form")
@@ -48,7 +48,7 @@ async def answer_hook(
     except KeyError:
         names = ", ".join(client_names())
         raise NotFoundProblemError(f"there are no hooks of that name; there are {names}") from None
-    payload = await parsed(await read_body(request), parse_json)
+    payload = await parse_body(await read_body(request), parse_json)
     if not isinstance(payload, dict):
         raise InvalidProblemError("a hook's payload is a JSON object")
     handler = HookHandler(
@@ -59,10 +59,10 @@ async def answer_hook(
         query.mode if "suggest" in space.context.caller.scopes else "shadow",
         query.except_,
     )
-    return await handler.handle(payload)
+    return await handler.handle_payload(payload)
 
 
-def _described(client: HookClient) -> m.HookClientFacts:
+def _describe_client(client: HookClient) -> m.HookClientFacts:
     return m.HookClientFacts(
         name=client.key,
         title=client.title,

@@ -42,7 +42,7 @@ async def create_key(space: KeyAdmin, spec: m.KeySpec) -> m.IssuedKey:
     """
     keyring, access = space
     _may_change(access)
-    if not access.sees(spec.workspace):
+    if not access.sees_workspace(spec.workspace):
         raise UnknownKeyError(f"there is no workspace {spec.workspace!r} for this key")
     secret = secrets.token_urlsafe(32)
     key = StoredKey(
@@ -65,7 +65,7 @@ async def list_keys(space: KeyAdmin) -> m.KeyList:
     keys = await keyring.store.keys()
     if keyring.bootstrap is not None:
         keys.insert(0, keyring.bootstrap)
-    return m.KeyList(keys=[_known_key(key) for key in keys if access.sees(key.workspace)])
+    return m.KeyList(keys=[_known_key(key) for key in keys if access.sees_workspace(key.workspace)])
 
 
 @router.post("/keys/{keyId}/rotation", summary="Give a key a new secret")
@@ -121,12 +121,16 @@ def _may_change(access: Access) -> None:
 async def _find_key(space: KeySpace, key_id: str) -> StoredKey:
     keyring, access = space
     _may_change(access)
-    if keyring.bootstrap is not None and key_id == keyring.bootstrap.id and access.sees("*"):
+    if (
+        keyring.bootstrap is not None
+        and key_id == keyring.bootstrap.id
+        and access.sees_workspace("*")
+    ):
         raise KeyRefusedError(
             "this key is of the service's settings: change AFTERCALL_KEYS_BOOTSTRAP and restart it"
         )
     for key in await keyring.store.keys():
-        if key.id == key_id and access.sees(key.workspace) and key.revoked_at is None:
+        if key.id == key_id and access.sees_workspace(key.workspace) and key.revoked_at is None:
             return key
     raise UnknownKeyError("there is no such key; GET /keys and `aftercall keys list` show those")
 
@@ -137,7 +141,7 @@ async def _put_key(
     keyring, access = space
     entry = AuditEntry(action, key.id, access.principal, key.workspace, keyring.clock())
     await keyring.store.append(entry, key, before)
-    await keyring.refresh()
+    await keyring.refresh_keys()
     return m.IssuedKey(key=_known_key(key), secret=f"ac_{key.id}_{secret}" if secret else "")
 
 

@@ -90,17 +90,17 @@ async def write_known_tools(space: Space, query: KnownToolsQuery) -> str:
     context, workspace = space
     registry = await context.memory.registry(workspace)
     if query.tool or query.namespace is not None:
-        wanted = await _named(space, registry, query)
+        wanted = await _find_named(space, registry, query)
     else:
         put = sorted(registry.by_id.values(), key=lambda e: (e.tool.updated_at, e.tool.tool_id))
-        wanted = _by_key(put[-MAX_REGISTERED:])
+        wanted = _index_by_key(put[-MAX_REGISTERED:])
         for key in await context.memory.called(workspace, MAX_RECORDED):
             wanted.setdefault(key, None)
-    ordered = await _by_use(context, list(wanted))
+    ordered = await _sort_by_use(context, list(wanted))
     first = ordered[: query.max_tokens // _LEAST_TOKENS]
-    facts = await _facts(space, registry, {key: wanted[key] for key in first})
+    facts = await _gather_facts(space, registry, {key: wanted[key] for key in first})
 
-    def render() -> str:
+    def render_text() -> str:
         write = prompt_block if query.format == "prompt" else markdown_page
         return write(
             facts,
@@ -110,7 +110,7 @@ async def write_known_tools(space: Space, query: KnownToolsQuery) -> str:
         )
 
     # In a thread, for it is many small steps of work that must not hold up the other callers.
-    return await asyncio.to_thread(render)
+    return await asyncio.to_thread(render_text)
 
 
 @router.get("/known-tools/contracts", summary="What calls of tools keep getting wrong")
@@ -128,7 +128,7 @@ async def read_contracts(
     for name in tool:
         with suppress(UnknownNameError):  # a tool that was never called
             query = KnownToolsQuery(tool=[name])
-            wanted |= await _named(space, registry, query)
+            wanted |= await _find_named(space, registry, query)
     contracts = [
         LearnedContract(
             tool_name=each.key.tool_name,
@@ -143,13 +143,13 @@ async def read_contracts(
                 for lesson in each.lessons
             ],
         )
-        for each in await _facts(space, registry, wanted)
+        for each in await _gather_facts(space, registry, wanted)
         if each.lessons
     ]
     return LearnedContracts(contracts=contracts)
 
 
-async def _named(
+async def _find_named(
     space: Space, registry: Registry, query: KnownToolsQuery
 ) -> dict[ToolKey, StoredTool | None]:
     names, found = query.tool, list[StoredTool]()
@@ -158,7 +158,7 @@ async def _named(
             raise UnknownNamespaceError(query.namespace, registry.nearest_names(query.namespace))
         found.extend(members)
     found.extend(registry.by_id[name] for name in names if name in registry.by_id)
-    wanted = _by_key(found)
+    wanted = _index_by_key(found)
     for name in names:
         if name not in registry.by_id:
             for key in await find_called_tools(space, name):
@@ -166,10 +166,10 @@ async def _named(
     return wanted
 
 
-async def _by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolKey]:
+async def _sort_by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolKey]:
     now = context.clock()
     ranks: dict[ToolKey, tuple[float, float, str, str]] = {}
-    for some in _some_at_a_time(tools):
+    for some in _split_tools(tools):
         health = await context.memory.health(some)
         for key in some:
             known = health.get(key)
@@ -178,7 +178,7 @@ async def _by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolKey]:
     return sorted(ranks, key=ranks.__getitem__)
 
 
-async def _facts(
+async def _gather_facts(
     space: Space, registry: Registry, wanted: Mapping[ToolKey, StoredTool | None]
 ) -> list[ToolFacts]:
     context, workspace = space
@@ -186,7 +186,7 @@ async def _facts(
     names = frozenset(each.tool.name for each in registry.by_id.values())
     now, memory = context.clock(), context.memory
     found = []
-    for some in _some_at_a_time(list(wanted)):
+    for some in _split_tools(list(wanted)):
         health = await memory.health(some)
         knowledge = await asyncio.gather(*(memory.knowledge(key) for key in some))
         for key, known in zip(some, knowledge, strict=True):
@@ -195,7 +195,7 @@ async def _facts(
             sources: tuple[object | None, ...] = (
                 record.tool, record.knowledge, record.health, clusters, registry,
             )  # fmt: skip
-            if (facts := _unchanged(context, record.key, sources)) is None:
+            if (facts := _find_unchanged(context, record.key, sources)) is None:
                 facts = facts_of(
                     record,
                     clusters=clusters,
@@ -213,7 +213,7 @@ async def _facts(
     return found
 
 
-def _unchanged(
+def _find_unchanged(
     context: Context, key: ToolKey, sources: Sequence[object | None]
 ) -> ToolFacts | None:
     """Return what was made of a tool lately, if it was made from these very objects."""
@@ -228,10 +228,10 @@ def _unchanged(
     return facts if all(same) else None
 
 
-def _some_at_a_time(tools: Sequence[ToolKey]) -> Iterable[Sequence[ToolKey]]:
+def _split_tools(tools: Sequence[ToolKey]) -> Iterable[Sequence[ToolKey]]:
     return (tools[start : start + _AT_A_TIME] for start in range(0, len(tools), _AT_A_TIME))
 
 
-def _by_key(tools: Iterable[StoredTool]) -> dict[ToolKey, StoredTool | None]:
+def _index_by_key(tools: Iterable[StoredTool]) -> dict[ToolKey, StoredTool | None]:
     """By the name that executions have; of several ids that share one, the last."""
     return {each.tool_key: each for each in tools}

@@ -23,23 +23,23 @@ def install_mcp(app: FastAPI, settings: Settings) -> None:
     opening = asyncio.Lock()
     exchange: McpExchange | None = None
 
-    def opened() -> "McpExchange":
+    def open_exchange() -> "McpExchange":
         from service.mcp_exchange import McpExchange  # noqa: PLC0415  # imports the MCP SDK
 
         return McpExchange(app, max_body_bytes=settings.limits.body_bytes)
 
-    async def post(request: Request) -> Response:
+    async def answer_post(request: Request) -> Response:
         nonlocal exchange
         # Read here, so that a body that is too large or of another kind is refused as anywhere.
         body = await read_body(request)
         async with opening:
             if exchange is None:
                 # Half a second of importing, during which others are answered.
-                exchange = await asyncio.to_thread(opened)
+                exchange = await asyncio.to_thread(open_exchange)
         return _Exchanged(exchange, body)
 
     # Not part of the contract that OpenAPI describes: MCP clients ask for the list of tools.
-    app.add_api_route("/mcp", post, methods=["POST"], include_in_schema=False)
+    app.add_api_route("/mcp", answer_post, methods=["POST"], include_in_schema=False)
 
 
 class _Exchanged(Response):
@@ -55,4 +55,4 @@ class _Exchanged(Response):
             # Once it was read it is asked whether the client has gone.
             return self._unread.pop() if self._unread else await receive()
 
-        await self._exchange.answer(scope, read_again, send)
+        await self._exchange.answer_request(scope, read_again, send)

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 
 from aftercall.json_values import MAX_INTEGER
 from aftercall.models import ErrorResponse
-from service.dashboard.html import render
+from service.dashboard.html import render_template
 
 _ALWAYS = {"403", "414", "431", "500"}
 _OF_PARTS = {
@@ -30,7 +30,7 @@ _OF_PARTS = {
 def install_openapi(app: FastAPI) -> None:
     """Let `app.openapi()` have examples, and the errors in their one form."""
 
-    def openapi() -> dict[str, Any]:
+    def make_document() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = get_openapi(
                 title=app.title,
@@ -39,13 +39,13 @@ def install_openapi(app: FastAPI) -> None:
                 routes=app.routes,
                 separate_input_output_schemas=False,
             )
-            app.openapi_schema = _completed(document)
+            app.openapi_schema = _complete_document(document)
         return app.openapi_schema
 
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app.openapi = make_document  # type: ignore[method-assign]  # FastAPI's documented way to extend it
 
 
-def _completed(document: dict[str, Any]) -> dict[str, Any]:
+def _complete_document(document: dict[str, Any]) -> dict[str, Any]:
     text = Path(__file__).with_name("openapi.json").read_text("utf-8")
     # What is older than the retention is refused, so that examples are of yesterday.
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -64,9 +64,9 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
                 content = operation["requestBody"]["content"]["application/json"]
                 content["examples"] = {name: {"value": v} for name, v in extra["body"].items()}
             _add_answer(operation, extra)
-            for status in sorted(_errors_of(path, operation, extra)):
+            for status in sorted(_list_errors(path, operation, extra)):
                 error = extra.get("errors", {}).get(status) or data["errors"][status]
-                operation["responses"][status] = _error(status, error)
+                operation["responses"][status] = _describe_error(status, error)
     schemas = document["components"]["schemas"]
     for of_fastapi in ("HTTPValidationError", "ValidationError"):
         schemas.pop(of_fastapi, None)
@@ -77,7 +77,7 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
     for methods in document["paths"].values():
         for operation in methods.values():
             for taken in (operation.get("requestBody"), operation.get("parameters")):
-                _bound(taken, schemas, {"Json"})
+                _bound_schema(taken, schemas, {"Json"})
     schemas["Json"] = _JSON
     return document
 
@@ -98,20 +98,20 @@ _JSON = {
 _SAYS_MORE = {"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "pattern", "format", "properties"}
 
 
-def _bound(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None:
+def _bound_schema(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None:
     """Say in the schemas of what is taken what `aftercall.json_values` checks: no NUL, 64 bits."""
     if isinstance(part, list):
         for each in part:
-            _bound(each, schemas, seen)
+            _bound_schema(each, schemas, seen)
     if not isinstance(part, dict):
         return
     name = part.get("$ref", "").removeprefix(_REFERENCE)
     if name and name not in seen:
         seen.add(name)
-        _bound(schemas[name], schemas, seen)
+        _bound_schema(schemas[name], schemas, seen)
     for key, each in part.items():
         if key not in ("examples", "example", "default", "not"):
-            _bound(each, schemas, seen)
+            _bound_schema(each, schemas, seen)
     for each in part.get("properties", {}).values():
         if "type" not in each and not _SAYS_MORE & each.keys():
             each.update(_ANY)
@@ -135,13 +135,13 @@ def _add_answer(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
         answer["content"]["application/json"]["example"] = extra["answer"]
 
 
-def _errors_of(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
+def _list_errors(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
     of_parts = (_OF_PARTS[part] for part in _OF_PARTS.keys() & operation.keys())
     statuses = _ALWAYS.union(extra.get("errors", ()), *of_parts)
     return statuses if path in ("/healthz", "/metrics") else statuses | {"503"}
 
 
-def _error(status: str, error: Mapping[str, str]) -> dict[str, Any]:
+def _describe_error(status: str, error: Mapping[str, str]) -> dict[str, Any]:
     example = {"error": {"code": error["code"], "message": error["message"], "details": None}}
     schema = {"$ref": f"{_REFERENCE}ErrorResponse"}
     described: dict[str, Any] = {
@@ -160,5 +160,5 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'
 
 def render_docs(openapi: Mapping[str, Any]) -> HTMLResponse:
     """One page: each operation with its body, its answer and its errors, then the schemas."""
-    page = render("docs", openapi=openapi)
+    page = render_template("docs", openapi=openapi)
     return HTMLResponse(page, headers={"content-security-policy": _POLICY})

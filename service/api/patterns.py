@@ -46,7 +46,7 @@ class PatternsQuery(m.WireModel):
     category: m.ErrorCategory | None = Field(default=None, description="Only those of that kind.")
     limit: int = Field(default=100, ge=1, le=1000)
 
-    def includes(self, pattern: ConsolidatedPattern) -> bool:
+    def includes_pattern(self, pattern: ConsolidatedPattern) -> bool:
         """Return whether a pattern is one of them."""
         return (
             self.tool_name in (None, pattern.tool_name)
@@ -73,7 +73,7 @@ async def list_patterns(
     """
     is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
     found = await _read_patterns(space, MAX_PATTERNS if is_filtered else query.limit)
-    asked = [each for each in found if query.includes(each)][: query.limit]
+    asked = [each for each in found if query.includes_pattern(each)][: query.limit]
     return m.FailurePatternList(
         patterns=await show_patterns(space, asked),
         consolidated_at=await read_consolidated_at(space),
@@ -181,7 +181,7 @@ async def change_pattern(
     event, state = review_command(review, context.caller.principal)
     await context.store.events.append(workspace, [event], [state])
     context.indexer.wake()
-    await context.note(workspace, f"pattern.{change.state}", pattern_id)
+    await context.note_action(workspace, f"pattern.{change.state}", pattern_id)
     [answered] = await show_patterns(space, found)
     return answered
 
@@ -202,7 +202,7 @@ async def read_pattern_history(
     stored = await find_pattern(space, pattern_id)
     [answered] = await show_patterns(space, [stored])
     span, about = await read_window(space, query.window)
-    points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.marks()])
+    points = await span.read_points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.marks()])
     return m.PatternHistory(
         **about,
         pattern=answered,
@@ -219,10 +219,10 @@ async def _count_met(
     if await read_consolidated_at(space) is None:
         return [], {}, None if before is None else {}
 
-    async def counted(span: WindowHours) -> dict[str, int]:
+    async def count_span(span: WindowHours) -> dict[str, int]:
         return await count_by_pattern(space, await span.by_name(prefix=what.SIGNATURE))
 
-    failures, earlier = await counted(span), await counted(before) if before else None
+    failures, earlier = await count_span(span), await count_span(before) if before else None
     names = [name for name, _ in rank_counts(failures)][:limit]
     return await find_patterns(space, names), failures, earlier
 

@@ -34,7 +34,7 @@ from service.errors import (
     ProblemError,
     RefusedError,
 )
-from service.requests import Admin, JsonRoute, Namespace, Read, parsed, read_body
+from service.requests import Admin, JsonRoute, Namespace, Read, parse_body, read_body
 
 router = APIRouter(tags=["promotions"], route_class=JsonRoute)
 _PATH = "/namespaces/{namespace:name}/promotion"
@@ -96,7 +96,7 @@ async def roll_back(space: Admin, namespace: Namespace) -> m.PromotionHistory:
         possible, promoted = before(events, is_whole=is_whole)
         if possible:
             event = PromotionEvent(workspace, namespace, context.clock(), "rolled_back", promoted)
-            await _change(space, [event])
+            await _append_events(space, [event])
     history = await read_promotion_history(space, namespace, HistoryQuery(limit=_MAX_HISTORY))
     if not possible:
         raise NothingBeforeError(
@@ -125,17 +125,17 @@ async def promote_version(
             tool.
     """
     context, workspace = space
-    _check(promotion)
+    _check_promotion(promotion)
     promotion = shown_promotion(promotion, context.redactor)
     async with context.changing:
         registry = await context.memory.registry(workspace)
         _check_served(registry, namespace)
         stored = registry.promotions.get(namespace)
-        if stored is None or not _says_the_same(promotion, stored.promotion):
-            [stored] = await _prepared(space, registry, {namespace: promotion})
-            await _change(space, [_event(context, stored, "promoted")])
+        if stored is None or not _is_same(promotion, stored.promotion):
+            [stored] = await _prepare_promotions(space, registry, {namespace: promotion})
+            await _append_events(space, [_make_event(context, stored, "promoted")])
             registry = await context.memory.registry(workspace)
-    return await _status(context, registry, stored)
+    return await _read_status(context, registry, stored)
 
 
 @router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
@@ -147,7 +147,7 @@ async def read_promotion(space: Read, namespace: Namespace) -> m.PromotionStatus
     """
     context, workspace = space
     registry = await context.memory.registry(workspace)
-    return await _status(context, registry, _held_in(registry, namespace))
+    return await _read_status(context, registry, _find_held(registry, namespace))
 
 
 @router.delete(
@@ -161,8 +161,8 @@ async def remove_promotion(space: Admin, namespace: Namespace) -> None:
     """
     context, workspace = space
     async with context.changing:
-        held = _held_in(await context.memory.registry(workspace), namespace)
-        await _change(space, [_removed(context, held)])
+        held = _find_held(await context.memory.registry(workspace), namespace)
+        await _append_events(space, [_make_removal(context, held)])
 
 
 @router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
@@ -189,7 +189,7 @@ def _parse_file(body: bytes) -> dict[str, m.Promotion]:
 
 
 async def _read_file(request: Request) -> dict[str, m.Promotion]:
-    return await parsed(await read_body(request), _parse_file)
+    return await parse_body(await read_body(request), _parse_file)
 
 
 PromotionsBody = Annotated[dict[str, m.Promotion], Depends(_read_file)]
@@ -208,7 +208,7 @@ async def import_promotions(space: Admin, promotions: PromotionsBody) -> m.Promo
     """
     context, workspace = space
     for name, promotion in promotions.items():
-        _check(promotion, _place(name))
+        _check_promotion(promotion, _name_entry(name))
     clean = {name: shown_promotion(each, context.redactor) for name, each in promotions.items()}
     async with context.changing:
         registry = await context.memory.registry(workspace)
@@ -216,14 +216,14 @@ async def import_promotions(space: Admin, promotions: PromotionsBody) -> m.Promo
         same = {
             name
             for name in clean.keys() & held.keys()
-            if _says_the_same(clean[name], held[name].promotion)
+            if _is_same(clean[name], held[name].promotion)
         }
         removed = sorted(held.keys() - clean.keys())
         new = {name: each for name, each in clean.items() if name not in same}
-        prepared = await _prepared(space, registry, new, is_file=True)
-        events = [_event(context, each, "imported") for each in prepared]
-        events += [_removed(context, held[name]) for name in removed]
-        await _change(space, events)
+        prepared = await _prepare_promotions(space, registry, new, is_file=True)
+        events = [_make_event(context, each, "imported") for each in prepared]
+        events += [_make_removal(context, held[name]) for name in removed]
+        await _append_events(space, events)
     return m.PromotionsReceipt(
         added=sorted(new.keys() - held.keys()),
         changed=sorted(new.keys() & held.keys()),
@@ -233,7 +233,7 @@ async def import_promotions(space: Admin, promotions: PromotionsBody) -> m.Promo
     )
 
 
-async def _prepared(
+async def _prepare_promotions(
     space: Space,
     registry: Registry,
     promotions: Mapping[str, m.Promotion],
@@ -253,7 +253,7 @@ async def _prepared(
     for name, (_, pair) in pairs.items():
         if promotions[name].evolved_file is None and pair is None:
             raise RefusedError(
-                f"{_place(name) if is_file else ''}there is neither an evolvedFile nor a "
+                f"{_name_entry(name) if is_file else ''}there is neither an evolvedFile nor a "
                 f"registered tool of version {promotions[name].evolved_version} with evolvedFrom; "
                 "give the file, or put the tool first"
             )
@@ -272,7 +272,7 @@ async def _prepared(
     ]
 
 
-async def _status(
+async def _read_status(
     context: Context, registry: Registry, stored: StoredPromotion
 ) -> m.PromotionStatus:
     pair = pair_of(registry, stored.namespace)
@@ -284,7 +284,7 @@ async def _status(
     )
 
 
-async def _change(space: Space, events: list[PromotionEvent]) -> None:
+async def _append_events(space: Space, events: list[PromotionEvent]) -> None:
     context, workspace = space
     if events:
         held = (await context.memory.registry(workspace)).promotions
@@ -300,18 +300,20 @@ async def _change(space: Space, events: list[PromotionEvent]) -> None:
             context.memory.forget_state(workspace)
         context.indexer.wake()
         for each in events:
-            await context.note(workspace, f"promotion.{each.action}", each.namespace)
+            await context.note_action(workspace, f"promotion.{each.action}", each.namespace)
 
 
-def _event(context: Context, stored: StoredPromotion, action: m.PromotionAction) -> PromotionEvent:
+def _make_event(
+    context: Context, stored: StoredPromotion, action: m.PromotionAction
+) -> PromotionEvent:
     return PromotionEvent(stored.workspace, stored.namespace, context.clock(), action, stored)
 
 
-def _removed(context: Context, held: StoredPromotion) -> PromotionEvent:
-    return replace(_event(context, held, "removed"), promoted=None)
+def _make_removal(context: Context, held: StoredPromotion) -> PromotionEvent:
+    return replace(_make_event(context, held, "removed"), promoted=None)
 
 
-def _check(promotion: m.Promotion, place: str = "") -> None:
+def _check_promotion(promotion: m.Promotion, place: str = "") -> None:
     evolved, original = promotion.evolved_version, promotion.original_version
     if parse_version(evolved) <= parse_version(original):
         raise RefusedError(
@@ -336,27 +338,27 @@ def _check_served(registry: Registry, namespace: str) -> None:
         raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
 
 
-def _held_in(registry: Registry, namespace: str) -> StoredPromotion:
+def _find_held(registry: Registry, namespace: str) -> StoredPromotion:
     if (stored := registry.promotions.get(namespace)) is None:
         _check_served(registry, namespace)
         raise NotPromotedError(f"nothing is promoted in {namespace[:80]!r}; the original serves it")
     return stored
 
 
-def _says_the_same(new: m.Promotion, held: m.Promotion) -> bool:
+def _is_same(new: m.Promotion, held: m.Promotion) -> bool:
     """Return whether it states what holds already. A file has whole seconds.
 
     No time at all fits any.
     """
     if new.promoted_at is None:
         return new.model_copy(update={"promoted_at": held.promoted_at}) == held
-    return _in_seconds(new) == _in_seconds(held)
+    return _cut_to_seconds(new) == _cut_to_seconds(held)
 
 
-def _place(entry: str) -> str:
+def _name_entry(entry: str) -> str:
     return f"entry {entry[:80]!r}: "
 
 
-def _in_seconds(promotion: m.Promotion) -> m.Promotion:
+def _cut_to_seconds(promotion: m.Promotion) -> m.Promotion:
     at = promotion.promoted_at
     return promotion.model_copy(update={"promoted_at": at and at.replace(microsecond=0)})

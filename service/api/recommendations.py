@@ -64,9 +64,9 @@ async def list_recommendations(
     tools and users stated is quoted as data.
     """
     context = space.context
-    found = await _all(space)
+    found = await _list_all(space)
     if query.tool_id is not None:
-        found = await _about(space, query.tool_id, found)
+        found = await _filter_by_tool(space, query.tool_id, found)
     states = _STILL_TO_DO if query.state is None else {query.state}
     wanted = [
         each
@@ -104,7 +104,7 @@ async def change_recommendation(
             "say in `reason` why it is dismissed; it stays dismissed, and the next one who "
             "looks wants to know"
         )
-    found, now = await _one(space, recommendation_id), context.clock()
+    found, now = await _find_one(space, recommendation_id), context.clock()
     changed = Quotes(context.redactor).shown(
         found.model_copy(
             update={
@@ -130,7 +130,7 @@ async def change_recommendation(
     )
     await context.store.events.append(workspace, [event], [state])
     context.indexer.wake()
-    await context.note(workspace, f"recommendation.{change.state}", recommendation_id)
+    await context.note_action(workspace, f"recommendation.{change.state}", recommendation_id)
     return changed
 
 
@@ -139,32 +139,32 @@ async def find_recommendations(space: Space, tools: Sequence[ToolKey]) -> list[m
     context = space.context
     if not (known := await context.memory.health(tools)):
         return []
-    around = await _workspace(space, known)
+    around = await _open_workspace(space, known)
     found = await asyncio.to_thread(queue.about_tools, around, known.items())
     return queue.by_priority(
         around.words.shown(each) for each in found if each.state in _STILL_TO_DO
     )
 
 
-async def _all(space: Space) -> list[m.Recommendation]:
+async def _list_all(space: Space) -> list[m.Recommendation]:
     context, workspace = space
     known = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
-    around = await _workspace(space, known)
-    reviews = await _reviews(space, around.registry, around.now)
+    around = await _open_workspace(space, known)
+    reviews = await _review_promotions(space, around.registry, around.now)
     return await asyncio.to_thread(queue.queue_of, around, known.items(), reviews)
 
 
-async def _one(space: Space, recommendation_id: str) -> m.Recommendation:
-    for each in await _all(space):
+async def _find_one(space: Space, recommendation_id: str) -> m.Recommendation:
+    for each in await _list_all(space):
         if each.recommendation_id == recommendation_id:
             return each
-    if (review := (await _stored(space)).get(recommendation_id)) is None:
+    if (review := (await _read_stored(space)).get(recommendation_id)) is None:
         listed = "GET /recommendations?state=all"
         raise UnknownNameError(recommendation_id, (), "recommendation", listed)
     return queue.snapshot_of(review)
 
 
-async def _workspace(space: Space, known: Mapping[ToolKey, KnownHealth]) -> queue.Workspace:
+async def _open_workspace(space: Space, known: Mapping[ToolKey, KnownHealth]) -> queue.Workspace:
     context, workspace = space
     memory = context.memory
     # The parts of a split may be the names of any tools.
@@ -174,14 +174,16 @@ async def _workspace(space: Space, known: Mapping[ToolKey, KnownHealth]) -> queu
             memory.registry(workspace) if is_split else memory.registry_of(workspace, list(known))
         ),
         clusters=await context.memory.axis_clusters(workspace),
-        reviews=await _stored(space),
+        reviews=await _read_stored(space),
         words=Quotes(context.redactor),
         now=context.clock(),
         rules=context.cohesion,
     )
 
 
-async def _reviews(space: Space, registry: Registry, now: datetime) -> list[m.Recommendation]:
+async def _review_promotions(
+    space: Space, registry: Registry, now: datetime
+) -> list[m.Recommendation]:
     context, workspace = space
     pairs = {name: pair_of(registry, name) for name in registry.promotions}
     keys = [key for pair in pairs.values() if pair for key in pair.keys]
@@ -193,7 +195,7 @@ async def _reviews(space: Space, registry: Registry, now: datetime) -> list[m.Re
     return [each for each in reviews if each is not None]
 
 
-async def _about(
+async def _filter_by_tool(
     space: Space, name: str, found: Iterable[m.Recommendation]
 ) -> list[m.Recommendation]:
     context, workspace = space
@@ -215,7 +217,7 @@ async def _about(
     return about
 
 
-async def _stored(space: Space) -> dict[str, StoredRecommendation]:
+async def _read_stored(space: Space) -> dict[str, StoredRecommendation]:
     context, workspace = space
     rows = await context.store.events.state(workspace, "review")
     found = (decoded(StoredRecommendation, row.data or b"") for row in rows)

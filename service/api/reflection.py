@@ -147,19 +147,19 @@ async def find_missing(space: Space) -> list[str]:
 
 
 def _count_shadow(sums: Counter[str], unmade: int) -> m.ShadowCounts:
-    def of(*names: str) -> m.CallCounts:
+    def sum_calls(*names: str) -> m.CallCounts:
         return m.CallCounts(
             successes=sum(sums[f"{name}.success"] for name in names),
             failures=sum(sums[f"{name}.failure"] for name in names),
         )
 
     return m.ShadowCounts(
-        watched=of("pass", "warn", "repair", "block"),
-        repaired_before=of("repair"),
-        blocked=of("block"),
+        watched=sum_calls("pass", "warn", "repair", "block"),
+        repaired_before=sum_calls("repair"),
+        blocked=sum_calls("block"),
         repaired_after=unmade,
-        same=of("same"),
-        other=of("other"),
+        same=sum_calls("same"),
+        other=sum_calls("other"),
     )
 
 
@@ -193,10 +193,10 @@ async def _time_repairs(
             # By another clock a success may be of before its failure.
             seconds = max(0.0, (each.mended_at - each.failed_at) / timedelta(seconds=1))
             waited[each.followed_suggestion].append(seconds * 1000)
-    return _times(waited[True]), _times(waited[False])
+    return _summarise_times(waited[True]), _summarise_times(waited[False])
 
 
-def _times(waited_ms: Iterable[float]) -> m.RepairTimes:
+def _summarise_times(waited_ms: Iterable[float]) -> m.RepairTimes:
     if not (found := list(waited_ms)):
         return m.RepairTimes()
     p50, p95 = np.percentile(found, [50, 95])

@@ -66,7 +66,7 @@ async def sum_windows(
         before = await span.known_before()
         windows.append(
             m.WindowTotals(
-                **await span.about(),
+                **await span.describe_window(),
                 totals=await _count_all(span, with_durations=with_durations),
                 before=call_counts(await before.by_name(*CALL_COUNTERS)) if before else None,
             )
@@ -128,11 +128,11 @@ async def read_trend(space: Read, query: OverTimeQuery) -> m.Trend:
     A tool that no one called has points of none.
     """
     context = space.context
-    tool = query.tool(space.workspace)
+    tool = query.find_tool(space.workspace)
     span, about = await read_window(space, query.window)
-    points = await span.points(CALL_COUNTERS, tool)
+    points = await span.read_points(CALL_COUNTERS, tool)
     names = (what.VERSION_SUCCESS, what.VERSION_FAILURE)
-    counted = await span.points([f"{each}*" for each in names], tool) if tool else []
+    counted = await span.read_points([f"{each}*" for each in names], tool) if tool else []
     made = summed(
         (name.removeprefix(names[0]).removeprefix(names[1]), number)
         for _, point in counted
@@ -162,16 +162,16 @@ async def read_latency(space: Read, query: OverTimeQuery) -> m.Latency:
     Of calls that say how long they took; null where there is none.
     """
     context = space.context
-    tool = query.tool(space.workspace)
+    tool = query.find_tool(space.workspace)
     span, about = await read_window(space, query.window)
-    points = await span.points((_DURATIONS,), tool)
+    points = await span.read_points((_DURATIONS,), tool)
     return m.Latency(
         **about,
         step=span.unit,
         tool=await _name_tool(context, tool),
-        overall=_quantiles(sum((point for _, point in points), Counter())),
+        overall=_read_quantiles(sum((point for _, point in points), Counter())),
         points=[
-            m.LatencyPoint(at=at, calls=point.total(), duration_ms=_quantiles(point))
+            m.LatencyPoint(at=at, calls=point.total(), duration_ms=_read_quantiles(point))
             for at, point in points
         ],
     )
@@ -242,7 +242,7 @@ async def _count_tools(
     shown = [
         m.ToolUsage(
             tool=registry.tool_name(tool),
-            duration_ms=_quantiles(durations.get(tool, Counter())),
+            duration_ms=_read_quantiles(durations.get(tool, Counter())),
             **call_fields(calls.get(tool, Counter())),
         )
         for tool in tools
@@ -262,7 +262,7 @@ async def _count_agents(span: WindowHours) -> dict[str, tuple[int, int]]:
 async def _count_all(span: WindowHours, *, with_durations: bool = True) -> dict[str, Any]:
     found = call_fields(await span.by_name(*CALL_COUNTERS))
     if with_durations:
-        found["duration_ms"] = _quantiles(await span.by_name(_DURATIONS))
+        found["duration_ms"] = _read_quantiles(await span.by_name(_DURATIONS))
     return found
 
 
@@ -278,7 +278,7 @@ def add_pairs(counted: Iterable[tuple[int, int]]) -> m.CallCounts:
     return m.CallCounts(successes=worked, failures=failed)
 
 
-def _quantiles(durations: Mapping[str, int]) -> m.DurationQuantiles | None:
+def _read_quantiles(durations: Mapping[str, int]) -> m.DurationQuantiles | None:
     if not durations:
         return None
     buckets = {int(name.removeprefix(what.DURATION)): each for name, each in durations.items()}

@@ -9,7 +9,7 @@ from retrieval.knowledge.rows.log import counts, lag_s
 from service.api.reflection import find_missing
 from service.context import Lifecycle
 from service.errors import ProblemError, UnavailableError
-from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page
+from service.metrics_page import Agreement, log_store_answers, metrics_page, read_agreement
 from service.middleware import access_of
 from service.requests import Read, check_scope
 from service.stores import where_store_is
@@ -25,7 +25,7 @@ async def read_status(space: Read, request: Request) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
     known = await counts(context.store, workspace)
-    agreed = await agreement(context)
+    agreed = await read_agreement(context)
     if context.caller.workspace != ALL_WORKSPACES:  # what it states is of all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)

@@ -25,7 +25,7 @@ async def suggest_repairs(space: Suggest, question: m.SuggestRequest) -> m.Sugge
     response = await context.suggester.suggest(
         workspace, question, principal=principal, only_of=only_of
     )
-    context.metrics.answered(response)
+    context.metrics.count_answer(response)
     return response
 
 
@@ -84,7 +84,7 @@ async def report_outcome(
     )
     context.indexer.wake()
     if verdicts == ["accepted"]:  # else the execution has an outcome of it already
-        context.metrics.reported(suggestion_id, report)
+        context.metrics.count_report(suggestion_id, report)
 
 
 @router.post("/similar", summary="Executions of a tool that are like this call", name="similar")

@@ -128,7 +128,7 @@ async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
             tool_id=tool_id,
             schema_hash=None if schema is None else content_hash(schema),
             updated_at=datetime.now(UTC),
-            contract_changes=await _drift(context, before, schema) if before and binds else [],
+            contract_changes=await _find_drift(context, before, schema) if before and binds else [],
         )
         same = before is not None and contents.is_same_tool(tool, before.tool)
         if before is not None and not same:
@@ -137,7 +137,7 @@ async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
             named = await context.memory.tool(before.tool_key)
             if named is not None and named.tool.tool_id == tool_id:
                 return before.tool  # executions of that name mean the same tool, too
-        await _change(space, tool_id, before, tool)
+        await _append_change(space, tool_id, before, tool)
     return tool
 
 
@@ -176,7 +176,7 @@ async def delete_tool(space: Admin, tool_id: ToolId) -> None:
     async with context.changing:
         before = find_registered(await context.memory.registry(workspace), tool_id)
         _refuse_foreign(context, before)
-        await _change(space, tool_id, before, None)
+        await _append_change(space, tool_id, before, None)
 
 
 async def find_called_tools(space: Space, name: str) -> list[ToolKey]:
@@ -214,7 +214,7 @@ def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
         )
 
 
-async def _drift(
+async def _find_drift(
     context: Context, before: contents.StoredTool, schema: JsonObject | None
 ) -> list[ContractChange]:
     """Return what has changed of a tool's contract, as known before and by this schema."""
@@ -226,7 +226,7 @@ async def _drift(
     return [*known, *contract_changes(old, schema, profile, datetime.now(UTC))][-MAX_CHANGES:]
 
 
-async def _change(
+async def _append_change(
     space: Space, tool_id: str, before: contents.StoredTool | None, after: Tool | None
 ) -> None:
     context, workspace = space
@@ -245,4 +245,4 @@ async def _change(
         workspace, tool_id, contents.tool_of(workspace, rows[0]) if rows else None
     )
     context.indexer.wake()
-    await context.note(workspace, "tool.put" if after else "tool.delete", tool_id)
+    await context.note_action(workspace, "tool.put" if after else "tool.delete", tool_id)

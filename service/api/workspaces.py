@@ -19,7 +19,7 @@ from service import rules
 from service.archive import GZIP_LEVEL, ArchiveWriter
 from service.context import Space
 from service.errors import NotFoundProblemError
-from service.forget import Forgotten, forget
+from service.forget import Forgotten, forget_events
 from service.requests import GZIP, NO_QUERY, Admin, JsonRoute, Read, ToolFilter
 
 router = APIRouter(tags=["workspaces"], route_class=JsonRoute)
@@ -53,7 +53,9 @@ async def list_workspaces(space: Admin) -> m.WorkspaceList:
                 events=sum(heads[name].counts.values()) if name in heads else 0,
                 keys=held[name],
             )
-            for name in sorted(name for name in heads.keys() | held.keys() if access.sees(name))
+            for name in sorted(
+                name for name in heads.keys() | held.keys() if access.sees_workspace(name)
+            )
         ]
     )
 
@@ -67,9 +69,9 @@ async def forget_words(space: Admin, whose: m.ForgetRequest) -> m.ForgetReceipt:
     """
     context, workspace = space
     forgotten = Forgotten(workspace=workspace, **dict(whose))
-    await context.note(workspace, "forget", forgotten.subject)
-    erased = await forget(context.store, forgotten)
-    context.relearning.begin()
+    await context.note_action(workspace, "forget", forgotten.subject)
+    erased = await forget_events(context.store, forgotten)
+    context.relearning.begin_learning()
     generation = context.store.knowledge.generation + 1 if erased else None
     return m.ForgetReceipt(erased=erased, generation=generation)
 
@@ -88,10 +90,10 @@ async def export_workspace(space: Admin) -> Response:
     """
     context, workspace = space
     writer = ArchiveWriter(context.store, workspace=workspace)
-    await context.note(workspace, "workspace.export", writer.header.id)
+    await context.note_action(workspace, "workspace.export", writer.header.id)
     named = f'attachment; filename="aftercall-{workspace}.jsonl.gz"'
     headers = {"content-disposition": named, "cache-control": "no-store"}
-    return StreamingResponse(_pack_lines(writer.lines()), 200, headers, "application/gzip")
+    return StreamingResponse(_pack_lines(writer.write_lines()), 200, headers, "application/gzip")
 
 
 async def _pack_lines(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -108,15 +110,15 @@ async def _pack_lines(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 @router.get("/rules", summary="Learned repairs, and what is suspicious of them")
 async def list_rules(space: Read, query: Annotated[RulesQuery, Query()]) -> m.RuleList:
     """Return each with the keys that it rests on, and bursts of marks by one key."""
-    store, tool = space.context.store, query.tool(space.workspace)
+    store, tool = space.context.store, query.find_tool(space.workspace)
     found: list[m.LearnedRule] = []
-    async for each in rules.list_rules(store, space.workspace, tool):
+    async for each in rules.find_rules(store, space.workspace, tool):
         if len(found) >= query.limit:
             break
         if each.told.suspicious or not query.suspicious:
             found.append(_show_rule(space, each))
     return m.RuleList(
-        rules=found, bursts=[each async for each in rules.list_bursts(store, space.workspace, tool)]
+        rules=found, bursts=[each async for each in rules.find_bursts(store, space.workspace, tool)]
     )
 
 
@@ -146,11 +148,11 @@ async def remove_rule(space: Admin, rule_id: RuleId) -> None:
 async def _change_rule(space: Space, rule: rules.KnownRule, change: RuleChange) -> None:
     await rules.change_rule(space.context.store, rule, change)
     space.context.indexer.wake()
-    await space.context.note(space.workspace, f"rule.{change}", rule.told.rule_id)
+    await space.context.note_action(space.workspace, f"rule.{change}", rule.told.rule_id)
 
 
 async def _find_rule(space: Space, rule_id: str) -> rules.KnownRule:
-    async for each in rules.list_rules(space.context.store, space.workspace):
+    async for each in rules.find_rules(space.context.store, space.workspace):
         if each.told.rule_id == rule_id:
             return each
     raise NotFoundProblemError("there is no such rule; GET /rules shows those there are")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.explain import how_to_install
-from service.cli.options import say
+from service.cli.options import say_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,13 +38,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="play a history of simulated agents and tools, then serve its dashboard",
     )
     group.add_argument(
-        "--days", type=_between(1, 366), metavar="N", help="UTC days, up to today (30)"
+        "--days", type=_read_between(1, 366), metavar="N", help="UTC days, up to today (30)"
     )
     group.add_argument(
-        "--calls", type=_between(1, 20_000), metavar="N", help="calls per day, about (250)"
+        "--calls", type=_read_between(1, 20_000), metavar="N", help="calls per day, about (250)"
     )
     group.add_argument(
-        "--seed", type=_between(0, 2**31), metavar="N", help="same seed, same history (7)"
+        "--seed", type=_read_between(0, 2**31), metavar="N", help="same seed, same history (7)"
     )
     group.add_argument(
         "--exit",
@@ -54,9 +54,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
-    if wrong := _misused(args):
-        say(wrong)
+def _run_demo(args: argparse.Namespace) -> int:
+    if wrong := _find_misused(args):
+        say_line(wrong)
         return 2
     try:
         from rich.console import Console
@@ -67,15 +67,15 @@ def _run(args: argparse.Namespace) -> int:
             console = Console(
                 highlight=False, record=bool(args.svg), width=_PICTURED if args.svg else None
             )
-            return _play(args, console)
+            return _play_history(args, console)
         except StageError as error:
-            say(str(error))
+            say_line(str(error))
     except ImportError as error:
-        say(f"the demo needs {error.name}; {how_to_install('demo,model', of_service=True)}")
+        say_line(f"the demo needs {error.name}; {how_to_install('demo,model', of_service=True)}")
     return 1
 
 
-def _play(args: argparse.Namespace, console: "Console") -> int:
+def _play_history(args: argparse.Namespace, console: "Console") -> int:
     if not args.history:
         from service.demo.scenario import run_demo
 
@@ -90,7 +90,7 @@ def _play(args: argparse.Namespace, console: "Console") -> int:
     return asyncio.run(run_history(console, **chosen, serves=not args.exit))
 
 
-def _misused(args: argparse.Namespace) -> str | None:
+def _find_misused(args: argparse.Namespace) -> str | None:
     given = [name for name in _FOR_HISTORY if getattr(args, name) is not None]
     if not args.history and given:
         return f"--{given[0]} is for a made-up history; add --history"
@@ -99,7 +99,7 @@ def _misused(args: argparse.Namespace) -> str | None:
     return None
 
 
-def _between(least: int, most: int) -> Callable[[str], int]:
+def _read_between(least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
         if not least <= number <= most:
@@ -115,5 +115,5 @@ command = Command(
     "demo",
     "watch failed calls of real tools get their corrections; or fill a dashboard",
     _add_arguments,
-    _run,
+    _run_demo,
 )

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from aftercall.cli import Command
 from aftercall.errors import ConfigurationError
-from service.cli.options import add_common, moment, note, run, say, seldom, start
+from service.cli.options import (
+    add_common,
+    note_in_audit,
+    read_moment,
+    run,
+    say_line,
+    say_seldom,
+    start,
+)
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -30,14 +38,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flat = parser.add_argument_group("one execution a line")
     flat.add_argument("--flat", action="store_true", help="executions alone, in the wire's form")
-    flat.add_argument("--since", metavar="TIME", type=moment, help="calls from this time on")
-    flat.add_argument("--until", metavar="TIME", type=moment, help="calls before this time")
+    flat.add_argument("--since", metavar="TIME", type=read_moment, help="calls from this time on")
+    flat.add_argument("--until", metavar="TIME", type=read_moment, help="calls before this time")
     flat.add_argument("--tool", metavar="[SERVER/]NAME", help="calls of this tool")
     flat.add_argument("--outcome", choices=("success", "failure"))
     add_common(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_export(args: argparse.Namespace) -> int:
     chosen = {name: getattr(args, name) for name in ("since", "until", "tool", "outcome")}
     if not args.flat and any(chosen.values()):
         raise ConfigurationError(
@@ -45,41 +53,41 @@ def _run(args: argparse.Namespace) -> int:
         )
     settings = start(args)
     if args.flat:
-        number = run(settings, _flat(settings, args.file, args.workspace, chosen))
-        say(f"wrote {args.file}: {number:,} executions, which hold what agents sent")
+        number = run(settings, _export_flat(settings, args.file, args.workspace, chosen))
+        say_line(f"wrote {args.file}: {number:,} executions, which hold what agents sent")
         return 0
-    header, counts = run(settings, _export(settings, args.file, args.workspace))
+    header, counts = run(settings, _export_archive(settings, args.file, args.workspace))
     for kind, count in counts.items():
-        say(f"{kind:<10} {count:>12,}")
-    say(f"wrote {args.file} (archive {header.id}); it holds what agents sent")
+        say_line(f"{kind:<10} {count:>12,}")
+    say_line(f"wrote {args.file} (archive {header.id}); it holds what agents sent")
     return 0
 
 
-async def _export(
+async def _export_archive(
     settings: "Settings", name: str, workspace: str | None
 ) -> "tuple[Header, dict[str, int]]":
     from aftercall.models import ALL_WORKSPACES  # heavy imports wait: `--help` loads this module
-    from service.archive import ArchiveWriter, written
+    from service.archive import ArchiveWriter, open_written
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import opened_store
 
-    progress = seldom(say)
+    progress = say_seldom(say_line)
     async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
         writer = ArchiveWriter(store, workspace=workspace)
-        with written(name) as stream:
-            lines = writer.lines(lambda kind, done: progress(f"{kind}: {done:,} written"))
+        with open_written(name) as stream:
+            lines = writer.write_lines(lambda kind, done: progress(f"{kind}: {done:,} written"))
             async for line in lines:
                 stream.write(line)
     action = "store.export" if workspace is None else "workspace.export"
-    await note(settings, workspace or ALL_WORKSPACES, action, writer.header.id)
+    await note_in_audit(settings, workspace or ALL_WORKSPACES, action, writer.header.id)
     return writer.header, writer.counts
 
 
-async def _flat(
+async def _export_flat(
     settings: "Settings", name: str, workspace: str | None, chosen: dict[str, Any]
 ) -> int:
     """Write the executions of a workspace; how many there were."""
-    from service.archive import refuse_half_imported, written
+    from service.archive import open_written, refuse_half_imported
     from service.context import open_redactor
     from service.flat import Chosen, flat_lines
     from service.keys import DEFAULT_WORKSPACE
@@ -87,16 +95,16 @@ async def _flat(
     from service.stores import opened_store
 
     workspace = workspace or DEFAULT_WORKSPACE
-    number, progress = 0, seldom(say)
+    number, progress = 0, say_seldom(say_line)
     async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
         await refuse_half_imported(store.metadata)
-        with written(name, packed=name.endswith(".gz")) as stream:
+        with open_written(name, packed=name.endswith(".gz")) as stream:
             pages = flat_lines(store.events, workspace, Chosen(**chosen), open_redactor(settings))
             async for lines in pages:
                 stream.write("".join(f"{line}\n" for line in lines).encode())
                 number += len(lines)
                 progress(f"{number:,} executions written")
-    await note(settings, workspace, "workspace.export", "flat")
+    await note_in_audit(settings, workspace, "workspace.export", "flat")
     return number
 
 
@@ -104,5 +112,5 @@ command = Command(
     "export",
     "write all that the log store holds, or its executions a line each, into one file",
     _add_arguments,
-    _run,
+    _run_export,
 )

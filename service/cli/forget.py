@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.errors import ConfigurationError
-from service.cli.options import add_common, moment, note, run, say, start
+from service.cli.options import add_common, note_in_audit, read_moment, run, say_line, start
 
 if TYPE_CHECKING:
     from service.forget import Forgotten
@@ -32,7 +32,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--before",
         metavar="TIME",
-        type=moment,
+        type=read_moment,
         help="all from before this time, such as 2026-11-01",
     )
     parser.add_argument(
@@ -42,7 +42,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_forget(args: argparse.Namespace) -> int:
     from pydantic import ValidationError  # heavy imports wait: `--help` loads this module
 
     from service.forget import Forgotten
@@ -61,25 +61,25 @@ def _run(args: argparse.Namespace) -> int:
             "say whose words go: --agent, --session, --key or --before; or --everything"
         ) from None
     settings = start(args)
-    gone = run(settings, forgotten(settings, whose))
+    gone = run(settings, forget_now(settings, whose))
     for kind, number in gone.items():
         print(f"{number:>12,} {kind}")
     print("aftercall: forgotten" if gone else "aftercall: nothing of it was there")
     return 0
 
 
-async def forgotten(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
+async def forget_now(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
     """Forget it and learn all again; how many records of each kind went."""
-    from service.forget import forget, learned_without
-    from service.rebuild import opened_beside, rebuild
+    from service.forget import forget_events, learned_without
+    from service.rebuild import opened_beside, rebuild_store
 
-    await note(settings, whose.workspace, "forget", whose.subject)
+    await note_in_audit(settings, whose.workspace, "forget", whose.subject)
     waiting = await _waiting_without(settings, whose)
-    async with opened_beside(settings, say) as store:
-        gone = await forget(store, whose)
+    async with opened_beside(settings, say_line) as store:
+        gone = await forget_events(store, whose)
         is_known = bool(await learned_without(store))
     if is_known:
-        await rebuild(settings, say)
+        await rebuild_store(settings, say_line)
     return {**gone, **({"calls not sent yet": waiting} if waiting else {})}
 
 
@@ -108,5 +108,5 @@ command = Command(
     "forget",
     "erase what an agent, a session or a key reported, and what was learned from it",
     _add_arguments,
-    _run,
+    _run_forget,
 )

@@ -15,7 +15,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_health(args: argparse.Namespace) -> int:
     from service.heartbeat import MAX_AGE_S, beat_age_s  # heavy imports wait
 
     folder = settings_from(args).data.dir
@@ -31,5 +31,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 command = Command(
-    "health", "whether the worker or nightly run of a data folder is alive", _add_arguments, _run
+    "health",
+    "whether the worker or nightly run of a data folder is alive",
+    _add_arguments,
+    _run_health,
 )

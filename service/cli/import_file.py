@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
-from service.cli.options import add_common, note, run, say, seldom, settings_from, start
+from service.cli.options import (
+    add_common,
+    note_in_audit,
+    run,
+    say_line,
+    say_seldom,
+    settings_from,
+    start,
+)
 
 if TYPE_CHECKING:
     from aftercall.client import Client
@@ -65,14 +73,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--error-prefix",
         action="append",
         default=[],
-        type=_prefix,
+        type=_name_prefix,
         metavar="TEXT",
         help="results in transcripts that begin so are failures, such as 'Error:'; may be "
         "given several times",
     )
     said.add_argument(
         "--error-pattern",
-        type=_pattern,
+        type=_read_pattern,
         metavar="REGEX",
         help="results in transcripts that it is found in are failures. Without either option, "
         "results that begin as errors do are taken for failures, and marked so; those of a tool "
@@ -81,13 +89,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
-    from service.archive import is_archive, unpacked  # `--help` loads this module
-    from service.sources import expand
+def _run_import(args: argparse.Namespace) -> int:
+    from service.archive import is_archive, open_unpacked  # `--help` loads this module
+    from service.sources import expand_paths
 
-    sources = expand(args.paths)
+    sources = expand_paths(args.paths)
     if len(sources) == 1 and args.format == "auto":
-        with unpacked(sources[0].name) as stream:
+        with open_unpacked(sources[0].name) as stream:
             if is_archive(stream.peek(_FIRST_LOOK)):
                 return _import_archive(args, sources[0].name, stream)
             if sources[0].name == STDIO:  # it can be opened once
@@ -101,7 +109,7 @@ def _error_pattern(prefixes: list[str], pattern: str | None) -> re.Pattern[str] 
     return re.compile("|".join(parts)) if parts else None
 
 
-def _pattern(text: str) -> str:
+def _read_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
@@ -109,7 +117,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _prefix(text: str) -> str:
+def _name_prefix(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("every result begins with nothing: give a text")
     return text.lstrip()
@@ -122,7 +130,7 @@ def _import_calls(
     from service.imports import ImportReport
 
     with ExitStack() as stack:
-        report = ImportReport(say)
+        report = ImportReport(say_line)
         # Whatever happens, the last line states what was taken: importing again is harmless.
         stack.callback(
             lambda: print(
@@ -134,21 +142,21 @@ def _import_calls(
         client = None if args.dry_run else stack.enter_context(Client(args.service, retries=5))
         files = _Files(args, report, client, is_one=len(sources) == 1)
         for source in sources:
-            files.take(source, stdin)
+            files.take_files(source, stdin)
         files.end_folder()
-        for line in files.summary():
-            say(line)
+        for line in files.write_summary():
+            say_line(line)
     if args.dry_run:
-        say(f"{report.failures:,} of {report.accepted:,} calls failed")
+        say_line(f"{report.failures:,} of {report.accepted:,} calls failed")
     if report.accepted + report.duplicates:
         return 0
     if len(sources) == 1 and files.unread:
-        say(
+        say_line(
             f"no call was read: {files.unread[0]}; if that is a format that is read, name it with "
             "--format (see --help)"
         )
     else:
-        say("no call was read")
+        say_line("no call was read")
     return 1
 
 
@@ -175,27 +183,27 @@ class _Files:
         days = _retention_days(args) if args.dry_run else 0
         self._retention = timedelta(days=days) if days else None
         self._pattern = _error_pattern(args.error_prefix, args.error_pattern)
-        self._progress = seldom(say)
+        self._progress = say_seldom(say_line)
         self._folder = ""
         self._halves: Transcripts | None = None
         """Of the folder: files that are half a call each."""
 
-    def take(self, source: "Source", stdin: io.BufferedReader | None) -> None:
+    def take_files(self, source: "Source", stdin: io.BufferedReader | None) -> None:
         """Read a file; a damaged one among others is shown of."""
         from service.archive import ArchiveError
         from service.sources import open_source
 
         if stdin is not None:
-            self._read(stdin, source.name)
+            self._read_file(stdin, source.name)
             return
         try:
             with open_source(source) as contents:
                 for name, stream in contents:
-                    self._read(stream, name)
+                    self._read_file(stream, name)
         except ArchiveError as error:
             if self._is_one:
                 raise
-            self._report.reject(source.name, str(error))
+            self._report.reject_piece(source.name, str(error))
 
     def end_folder(self) -> None:
         """Take what is open at the end of a folder whose files are an event each."""
@@ -203,10 +211,12 @@ class _Files:
 
         if self._halves is not None:
             self._report.prefix = f"{self._folder}, "
-            self._send(self._halves.finish(), Detection("transcripts", "document"), self._folder)
+            self._send_calls(
+                self._halves.finish(), Detection("transcripts", "document"), self._folder
+            )
         self._halves = None
 
-    def summary(self) -> Iterator[str]:
+    def write_summary(self) -> Iterator[str]:
         """Return what there is to say at the end, a line each."""
         for title, number in self.kinds.most_common():
             if not self._is_one or title not in _TITLES.values():
@@ -215,13 +225,13 @@ class _Files:
             for ending, number in self.unknown.most_common(10):
                 kind = f"{ending} {'file' if number == 1 else 'files'}"
                 yield f"{number:,} {kind} passed over: of no kind that is read"
-        yield from self._report.summary(self._guessed)
+        yield from self._report.write_summary(self._guessed)
 
-    def _read(self, stream: io.BufferedReader, name: str) -> None:
+    def _read_file(self, stream: io.BufferedReader, name: str) -> None:
         from ingest.formats.calls import Given
         from ingest.formats.detection import LOOK_BYTES, contents, look_at
         from service.archive import STDIO
-        from service.imports import read
+        from service.imports import read_calls
 
         args, report = self._args, self._report
         beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
@@ -233,7 +243,7 @@ class _Files:
             self.unknown[Path(name).suffix or "other"] += 1
             return
         if self._is_one and chosen.format != "executions":
-            say(f"reading {name} as {_TITLES[chosen.format]}")
+            say_line(f"reading {name} as {_TITLES[chosen.format]}")
         report.prefix = "" if self._is_one else f"{name}, "
         changed = None if name == STDIO else Path(name.partition("!")[0]).stat().st_mtime
         given = Given(
@@ -245,7 +255,7 @@ class _Files:
         is_one_value = len(beginning) < LOOK_BYTES and b"\n" not in beginning.strip()
         is_one_value |= chosen.shape == "document"
         halves = self._halves_of(name, given) if is_one_value else None
-        self._send(read(stream, chosen, given, kinds, halves), chosen, name)
+        self._send_calls(read_calls(stream, chosen, given, kinds, halves), chosen, name)
         title = next((form for form, _ in kinds.forms.most_common(1)), _TITLES[chosen.format])
         self.kinds[title] += 1
         if report.calls == before:
@@ -262,11 +272,11 @@ class _Files:
             self._halves.guesses.beginnings = self._guessed
         return self._halves
 
-    def _send(self, pieces: "Iterable[Placed]", chosen: "Detection", name: str) -> None:
-        from service.imports import send
+    def _send_calls(self, pieces: "Iterable[Placed]", chosen: "Detection", name: str) -> None:
+        from service.imports import send_calls
 
         report = self._report
-        send(
+        send_calls(
             pieces,
             chosen,
             client=self._client,
@@ -282,27 +292,27 @@ def _retention_days(args: argparse.Namespace) -> float:
 
 
 def _import_archive(args: argparse.Namespace, name: str, stream: io.BufferedReader) -> int:
-    from service.archive import AlreadyImportedError, ArchiveReader, unpacked
+    from service.archive import AlreadyImportedError, ArchiveReader, open_unpacked
 
     settings = start(args)
     if args.dry_run or name != STDIO:
-        say("checking the archive before anything is stored")
-        with unpacked(name) as whole:
+        say_line("checking the archive before anything is stored")
+        with open_unpacked(name) as whole:
             reader = ArchiveReader(stream if name == STDIO else whole)
-            for _ in reader.lines():
+            for _ in reader.read_lines():
                 pass
     if args.dry_run:
         made = reader.header
         _print_counts(reader.counts)
-        say(f"the archive is whole: made {made.made_at:%Y-%m-%d %H:%M} UTC from {made.store}")
+        say_line(f"the archive is whole: made {made.made_at:%Y-%m-%d %H:%M} UTC from {made.store}")
         return 0
     try:
-        counts = run(settings, _restore(settings, stream))
+        counts = run(settings, _restore_archive(settings, stream))
     except AlreadyImportedError as done:
-        say(f"{done}, whole: nothing to do")
+        say_line(f"{done}, whole: nothing to do")
         return 0
     _print_counts(counts)
-    say(
+    say_line(
         "the archive is in the store; what it teaches is learned, and its vectors are made, by "
         "`aftercall serve` or `aftercall worker`"
     )
@@ -314,18 +324,18 @@ def _print_counts(counts: "dict[str, int]") -> None:
         print(f"{kind:<10} {count:>12,}", flush=True)
 
 
-async def _restore(settings: "Settings", stream: io.BufferedReader) -> dict[str, int]:
+async def _restore_archive(settings: "Settings", stream: io.BufferedReader) -> dict[str, int]:
     from aftercall.models import ALL_WORKSPACES
     from service.archive import ArchiveReader, import_store
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import opened_store
 
-    reader, progress = ArchiveReader(stream), seldom(say)
+    reader, progress = ArchiveReader(stream), say_seldom(say_line)
     async with opened_store(settings, patience_s=COMMAND_PATIENCE_S) as store:
         counts = await import_store(
             store, reader, on_records=lambda kind, done: progress(f"{kind}: {done:,} stored")
         )
-    await note(settings, ALL_WORKSPACES, "store.import", reader.header.id)
+    await note_in_audit(settings, ALL_WORKSPACES, "store.import", reader.header.id)
     return counts
 
 
@@ -333,5 +343,5 @@ command = Command(
     "import",
     "record calls from a file in a running service, or restore an `aftercall export`",
     _add_arguments,
-    _run,
+    _run_import,
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from aftercall.cli import Command, one_line
 from aftercall.errors import AftercallError
 from aftercall.files import replace_file
-from service.cli.options import add_common, run, say, settings_from
+from service.cli.options import add_common, run, say_line, settings_from
 
 if TYPE_CHECKING:
     from aftercall.models import IssuedKey, KnownKey
@@ -39,7 +39,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scope", choices=_SCOPES, action="append",
         help="may be given again; without it record, suggest and read",
     )  # fmt: skip
-    create.add_argument("--days", type=_days, help="days that it holds; for ever without")
+    create.add_argument("--days", type=_read_days, help="days that it holds; for ever without")
     create.add_argument("--rate", type=float, help="requests a second; any number without")
     listed = actions.add_parser("list", help="all keys, without their secrets")
     rotate = actions.add_parser("rotate", help="give a key a new secret, shown once, on stdout")
@@ -58,14 +58,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         add_common(action)
 
 
-def _days(text: str) -> float:
+def _read_days(text: str) -> float:
     days = float(text)
     if not days > 0:
         raise argparse.ArgumentTypeError("must be above 0")
     return days
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_keys(args: argparse.Namespace) -> int:
     from aftercall.models import KeyRotation, KeySpec  # heavy imports wait for `--help`
     from service.api import keys
     from service.key_archive import pack_keys, restore_keys
@@ -73,7 +73,7 @@ def _run(args: argparse.Namespace) -> int:
 
     content = _read_file(args.file) if args.action == "import" else b""
 
-    async def done(keyring: "Keyring") -> None:
+    async def do_action(keyring: "Keyring") -> None:
         space = KeySpace(keyring, CONSOLE)
         if args.action == "create":
             spec = KeySpec(
@@ -85,27 +85,27 @@ def _run(args: argparse.Namespace) -> int:
                 else datetime.now(UTC) + timedelta(days=args.days),
                 rate=args.rate,
             )
-            _issued(await keys.create_key(space, spec))
+            _print_issued(await keys.create_key(space, spec))
         elif args.action == "rotate":
             rotation = KeyRotation(overlap_s=args.overlap_s)
-            _issued(await keys.rotate_key(space, args.id, rotation))
+            _print_issued(await keys.rotate_key(space, args.id, rotation))
         elif args.action == "revoke":
             await keys.revoke_key(space, args.id)
-            say(f"revoked {args.id}; what it reported stays")
+            say_line(f"revoked {args.id}; what it reported stays")
         elif args.action == "export":
             try:
                 replace_file(args.file, await pack_keys(keyring.store), mode=0o600)
             except OSError as error:
                 raise AftercallError(f"cannot write {args.file}: {error.strerror}") from None
-            say(f"keys and audit are in {args.file}; secrets are not, only their hashes")
+            say_line(f"keys and audit are in {args.file}; secrets are not, only their hashes")
         elif args.action == "import":
             count = await restore_keys(keyring.store, content)
-            say(f"restored {count} keys with their audit; their secrets hold as before")
+            say_line(f"restored {count} keys with their audit; their secrets hold as before")
         else:
             for key in (await keys.list_keys(space)).keys:
-                print(_line(key))
+                print(_write_line(key))
 
-    _with_keyring(args, done)
+    _with_keyring(args, do_action)
     return 0
 
 
@@ -116,9 +116,9 @@ def _read_file(file: Path) -> bytes:
         raise AftercallError(f"cannot read {file}: {error.strerror}") from None
 
 
-def _issued(issued: "IssuedKey") -> None:
+def _print_issued(issued: "IssuedKey") -> None:
     key = issued.key
-    say(
+    say_line(
         f"key {key.id} of {one_line(key.name)!r}: {', '.join(key.scopes)} in the workspace "
         f"{key.workspace}; this is its only showing, keep it as a password. While there is a key, "
         "every request needs one: give gateways theirs by `--key-file FILE`"
@@ -126,7 +126,7 @@ def _issued(issued: "IssuedKey") -> None:
     print(issued.secret)
 
 
-def _line(key: "KnownKey") -> str:
+def _write_line(key: "KnownKey") -> str:
     state = "holds"
     if key.revoked_at is not None:
         state = f"revoked {key.revoked_at:%Y-%m-%d}"
@@ -151,7 +151,7 @@ def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable
 
     settings = settings_from(args)
 
-    async def opened() -> None:
+    async def open_keyring() -> None:
         async with AsyncExitStack() as stack:
             control = await stack.enter_async_context(
                 opened_control(settings, patience_s=COMMAND_PATIENCE_S)
@@ -167,7 +167,7 @@ def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable
             await work(keyring)
 
     try:
-        run(settings, opened())
+        run(settings, open_keyring())
     except (KeyRefusedError, UnknownKeyError, KeyArchiveError) as error:
         raise AftercallError(str(error)) from None
     except ValidationError as error:
@@ -203,7 +203,7 @@ def _run_audit(args: argparse.Namespace) -> int:
     known = AuditHead(int(position), noted) if args.noted else None
     problems: list[str] = []
 
-    async def done(keyring: "Keyring") -> None:
+    async def do_audit(keyring: "Keyring") -> None:
         if args.verify:
             facts = keyring.facts
             counted = None if facts is None else await facts.get(keys.AUDIT_FACT)
@@ -219,15 +219,15 @@ def _run_audit(args: argparse.Namespace) -> int:
                 f"{each.workspace:<16}  {each.action:<24} {one_line(each.subject)}"
             )
 
-    _with_keyring(args, done)
+    _with_keyring(args, do_audit)
     if problems:
-        say(f"the audit is not as it was written: {problems[0]}")
+        say_line(f"the audit is not as it was written: {problems[0]}")
         return 1
     return 0
 
 
 command = Command(
-    "keys", "make, list, rotate, revoke, export and restore keys", _add_arguments, _run
+    "keys", "make, list, rotate, revoke, export and restore keys", _add_arguments, _run_keys
 )
 audit_command = Command(
     "audit", "show who did what, and check that nobody changed the audit",

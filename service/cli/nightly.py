@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from service.cli.options import add_common, say, seldom, start
+from service.cli.options import add_common, say_line, say_seldom, start
 
 if TYPE_CHECKING:
     from ingest.nightly import NightlyReport
@@ -45,13 +45,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_nightly(args: argparse.Namespace) -> int:
     settings = start(args)
     if args.background:
         os.nice(10)
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-    return asyncio.run(_nights(settings, args) if args.every else _once(settings, args))
+    return asyncio.run(_run_nights(settings, args) if args.every else _run_once(settings, args))
 
 
 def interval_s(text: str) -> float:
@@ -63,67 +63,69 @@ def interval_s(text: str) -> float:
     return seconds
 
 
-async def _once(settings: "Settings", args: argparse.Namespace) -> int:
+async def _run_once(settings: "Settings", args: argparse.Namespace) -> int:
     from service.lifecycle import done_or_stopped, stopped_by_signals
 
     with stopped_by_signals() as stopping:
-        status = await done_or_stopped(stopping, _night(settings, args))
+        status = await done_or_stopped(stopping, _run_night(settings, args))
     if status is None:
-        say("stopped; what was done holds, and the next run does the rest")
+        say_line("stopped; what was done holds, and the next run does the rest")
         return stopping.status
     return status
 
 
-async def _night(settings: "Settings", args: argparse.Namespace) -> int:
+async def _run_night(settings: "Settings", args: argparse.Namespace) -> int:
     from ingest.nightly import NightlyBusyError
-    from service.lifecycle import one_line
+    from service.lifecycle import shorten_errors
     from service.nightly import run_nightly
 
-    progress = (lambda *_: None) if args.background else _progress()
+    progress = (lambda *_: None) if args.background else _make_progress()
     try:
-        with one_line(settings.data.dir):
-            report = await run_nightly(settings, say, progress, expire_all=args.expire_all)
+        with shorten_errors(settings.data.dir):
+            report = await run_nightly(settings, say_line, progress, expire_all=args.expire_all)
     except NightlyBusyError as error:
-        say(str(error))
+        say_line(str(error))
         return BUSY
-    print(report.model_dump_json() if args.json else told(report), flush=True)
+    print(report.model_dump_json() if args.json else show_result(report), flush=True)
     return FAILED if report.failed else DONE
 
 
-async def _nights(settings: "Settings", args: argparse.Namespace) -> int:
+async def _run_nights(settings: "Settings", args: argparse.Namespace) -> int:
     from aftercall.errors import AftercallError
-    from service.heartbeat import heartbeat
+    from service.heartbeat import open_heartbeat
     from service.lifecycle import again_and_again, done_or_stopped, stopped_by_signals
 
-    async def step() -> float:
+    async def run_due() -> float:
         try:
-            await _night(settings, args)
+            await _run_night(settings, args)
         except AftercallError as error:
-            say(f"{error}; it is tried again at the next time")
+            say_line(f"{error}; it is tried again at the next time")
         return float(args.every)
 
     with stopped_by_signals() as stopping:
-        async with heartbeat(settings.data.dir):
-            await done_or_stopped(stopping, again_and_again(step, "the nightly run", 0, args.every))
+        async with open_heartbeat(settings.data.dir):
+            await done_or_stopped(
+                stopping, again_and_again(run_due, "the nightly run", 0, args.every)
+            )
     return DONE
 
 
-def _progress() -> Callable[[str, int], None]:
-    slowly, begun = seldom(say), dict[str, float]()
+def _make_progress() -> Callable[[str, int], None]:
+    slowly, begun = say_seldom(say_line), dict[str, float]()
 
-    def told(step: str, done: int) -> None:
+    def show_progress(step: str, done: int) -> None:
         now = time.monotonic()
         if step not in begun:
             begun[step] = now
-            say(f"nightly: {step}")
+            say_line(f"nightly: {step}")
         elif done:
             rate = done / max(now - begun[step], 1e-9)
             slowly(f"nightly: {step}: {done:,} done ({rate:,.0f} a second)")
 
-    return told
+    return show_progress
 
 
-def told(report: "NightlyReport") -> str:
+def show_result(report: "NightlyReport") -> str:
     """Return a report for a person: a line per step."""
     lines = [f"nightly run of {report.started_at:%Y-%m-%d %H:%M} UTC, {report.seconds:,.1f} s"]
     for step in report.steps:
@@ -137,5 +139,5 @@ command = Command(
     "nightly",
     "consolidate patterns, recalibrate, cluster axes, expire; safe to run at any time",
     _add_arguments,
-    _run,
+    _run_nightly,
 )

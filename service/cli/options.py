@@ -27,7 +27,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
 
 
-def moment(text: str) -> datetime:
+def read_moment(text: str) -> datetime:
     """Return the time that an argument names; one without a zone is the machine's."""
     try:
         return datetime.fromisoformat(text).astimezone()
@@ -61,7 +61,7 @@ def settings_from(args: argparse.Namespace) -> "Settings":
     from service.environment import explain_settings, read_settings, unknown_variables
 
     for warning in unknown_variables(os.environ):
-        say(f"warning: {warning}")
+        say_line(f"warning: {warning}")
     try:
         return read_settings().with_values(
             server={"host": getattr(args, "host", None), "port": getattr(args, "port", None)},
@@ -79,35 +79,37 @@ def run(settings: "Settings", work: Coroutine[Any, Any, T]) -> T:
     """Return what a command's work returns; what the rooms raise becomes one line."""
     import asyncio
 
-    from service.lifecycle import one_line
+    from service.lifecycle import shorten_errors
 
-    with one_line(settings.data.dir):
+    with shorten_errors(settings.data.dir):
         return asyncio.run(work)
 
 
-async def note(settings: "Settings", workspace: str, action: str, subject: str) -> None:
+async def note_in_audit(settings: "Settings", workspace: str, action: str, subject: str) -> None:
     """Add to the audit what was done at the console."""
     from service.keys import CONSOLE, Keyring, bootstrap_key
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import opened_control
 
     async with opened_control(settings, patience_s=COMMAND_PATIENCE_S) as store:
-        await Keyring(store, bootstrap_key(settings)).note(CONSOLE, workspace, action, subject)
+        await Keyring(store, bootstrap_key(settings)).note_action(
+            CONSOLE, workspace, action, subject
+        )
 
 
-def say(line: str) -> None:
+def say_line(line: str) -> None:
     """One line for a person, on stderr."""
     print(f"aftercall: {line}", file=sys.stderr, flush=True)
 
 
-def seldom(say: Callable[[str], None]) -> Callable[[str], None]:
+def say_seldom(say: Callable[[str], None]) -> Callable[[str], None]:
     """Passes on one line in two seconds at most, the first after two."""
     last = time.monotonic()
 
-    def show(line: str) -> None:
+    def show_line(line: str) -> None:
         nonlocal last
         if (now := time.monotonic()) - last >= 2.0:
             last = now
             say(line)
 
-    return show
+    return show_line

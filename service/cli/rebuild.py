@@ -3,7 +3,7 @@
 import argparse
 
 from aftercall.cli import Command
-from service.cli.options import add_common, run, say, start
+from service.cli.options import add_common, run, say_line, start
 
 _DESCRIPTION = """\
 Learns vectors, profiles, rules and statistics again from the log, beside those in use, and then
@@ -25,12 +25,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
-    from service.rebuild import rebuild  # heavy imports wait: `aftercall --help` loads this module
+def _run_rebuild(args: argparse.Namespace) -> int:
+    from service.rebuild import (
+        rebuild_store,
+    )  # heavy imports wait: `aftercall --help` loads this module
     from service.stores import where_store_is
 
     settings = start(args)
-    done = run(settings, rebuild(settings, say))
+    done = run(settings, rebuild_store(settings, say_line))
     print(
         f"aftercall: rebuilt {where_store_is(settings)} from {done.records:,} records: "
         f"{done.documents:,} documents, {done.vectors:,} vectors, generation "
@@ -44,5 +46,5 @@ command = Command(
     "rebuild",
     "learn everything again from the log, for example after changing the embedding model",
     _add_arguments,
-    _run,
+    _run_rebuild,
 )

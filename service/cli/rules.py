@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command, one_line
 from aftercall.errors import AftercallError
-from service.cli.options import add_common, note, run, say, settings_from
+from service.cli.options import add_common, note_in_audit, run, say_line, settings_from
 
 if TYPE_CHECKING:
     from aftercall.models import LearnedRule
@@ -31,23 +31,23 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         add_common(action)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_rules(args: argparse.Namespace) -> int:
     settings = settings_from(args)
-    run(settings, _done(settings, args))
+    run(settings, _do_action(settings, args))
     return 0
 
 
-async def _done(settings: "Settings", args: argparse.Namespace) -> None:
+async def _do_action(settings: "Settings", args: argparse.Namespace) -> None:
     from service.rebuild import opened_beside  # heavy imports wait: `--help` loads this module
-    from service.rules import change_rule, list_bursts, list_rules
+    from service.rules import change_rule, find_bursts, find_rules
 
     async with opened_beside(settings, lambda _: None) as store:
-        found = [each async for each in list_rules(store, args.workspace)]
+        found = [each async for each in find_rules(store, args.workspace)]
         if args.action == "list":
             for each, _ in found:
                 if each.suspicious or not args.suspicious:
-                    print(_line(each))
-            async for burst in list_bursts(store, args.workspace):
+                    print(_write_line(each))
+            async for burst in find_bursts(store, args.workspace):
                 named = f"{burst.marks} marks of {burst.tool_name!r}"
                 print(f"suspicious: {named} by one key in an hour")
             return
@@ -56,10 +56,10 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
             raise AftercallError(f"there is no rule {args.id!r}; `aftercall rules list` shows them")
         if args.action != "explain":
             await change_rule(store, chosen, args.action)
-            await note(settings, args.workspace, f"rule.{args.action}", args.id)
-            say(f"{_DONE[args.action]}: {one_line(chosen.told.lesson, _MAX_SHOWN)}")
+            await note_in_audit(settings, args.workspace, f"rule.{args.action}", args.id)
+            say_line(f"{_DONE[args.action]}: {one_line(chosen.told.lesson, _MAX_SHOWN)}")
             return
-        print(_line(chosen.told))
+        print(_write_line(chosen.told))
         print(f"    error: {one_line(chosen.told.signature, _MAX_SHOWN)}")
         keys = ", ".join(each or "the owner" for each in chosen.told.keys) or "nobody"
         print(f"    mended by {keys} (marks of keys)")
@@ -67,7 +67,7 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
             print(f"    {execution_id}")
 
 
-def _line(rule: "LearnedRule") -> str:
+def _write_line(rule: "LearnedRule") -> str:
     tool = one_line(rule.tool_name or "any tool")
     warning = "  suspicious: one key alone" if rule.suspicious else ""
     warning += "  (off)" if rule.off else ""
@@ -79,5 +79,5 @@ command = Command(
     "rules",
     "show learned repairs and which are suspicious, and switch them off",
     _add_arguments,
-    _run,
+    _run_rules,
 )

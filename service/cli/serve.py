@@ -8,7 +8,7 @@ import sys
 import time
 
 from aftercall.cli import Command
-from service.cli.options import add_common, say, start
+from service.cli.options import add_common, say_line, start
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ _MALLOC = {-8: 2, -3: 1_000_000}
 while a history is recorded); and what is larger goes back when it is freed (50 MiB of a model)."""
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_serve(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     gc.disable()  # what is imported stays; `settle_memory` enables it
     with contextlib.suppress(AttributeError):  # other libraries of C have no such call
@@ -53,8 +53,8 @@ def _run(args: argparse.Namespace) -> int:
     from ingest.pacing import SWITCH_S
     from service.context import Context
     from service.environment import check_serving
-    from service.lifecycle import one_line
-    from service.server import serve
+    from service.lifecycle import shorten_errors
+    from service.server import serve_app
     from service.stores import where_index_is, where_store_is
     from service.version import VERSION
 
@@ -62,12 +62,12 @@ def _run(args: argparse.Namespace) -> int:
     check_serving(settings)
     listener = bind(settings.server.host, settings.server.port)
     if settings.server.allow_strangers and not settings.server.is_local:
-        say(
+        say_line(
             f"warning: {settings.server.host} can be reached from other machines, and while there "
             "is no key anybody there may read and write"
         )
 
-    def ready(context: Context) -> None:
+    def note_ready(context: Context) -> None:
         store, index = context.store.name, context.index.name
         if settings.mongo.uri is not None:
             store += f" at {where_store_is(settings)}"
@@ -84,11 +84,13 @@ def _run(args: argparse.Namespace) -> int:
     with (
         listener,
         listed_service(url) if settings.server.is_local else contextlib.nullcontext(),
-        one_line(settings.data.dir),
+        shorten_errors(settings.data.dir),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(serve(settings, listener, ready, linger_s=args.linger, embedder=embedder))
+        runner.run(
+            serve_app(settings, listener, note_ready, linger_s=args.linger, embedder=embedder)
+        )
     return 0
 
 
-command = Command("serve", "run the service", _add_arguments, _run)
+command = Command("serve", "run the service", _add_arguments, _run_serve)

@@ -12,7 +12,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_settings(args: argparse.Namespace) -> int:
     from service.environment import list_settings  # keeps `--help` light
 
     rows = list(list_settings(settings_from(args)))
@@ -32,5 +32,5 @@ command = Command(
     "settings",
     "list every setting with its environment variable, value and default",
     _add_arguments,
-    _run,
+    _run_settings,
 )

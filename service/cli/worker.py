@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from service.cli.options import add_common, say, start
+from service.cli.options import add_common, say_line, start
 
 if TYPE_CHECKING:
     from service.stores import Stores
@@ -33,24 +33,24 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_worker(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
     import uvloop
 
     from ingest.pacing import SWITCH_S
-    from service.lifecycle import one_line
-    from service.server import work
+    from service.lifecycle import shorten_errors
+    from service.server import run_worker
     from service.version import VERSION
 
     settings = start(args)
     if settings.mongo.uri is None or settings.qdrant.url is None:
-        say(_EMBEDDED if settings.mongo.uri is None else _EMBEDDED_INDEX)
+        say_line(_EMBEDDED if settings.mongo.uri is None else _EMBEDDED_INDEX)
         return _USAGE
     sys.setswitchinterval(SWITCH_S)
 
-    def ready(stores: "Stores") -> None:
+    def note_ready(stores: "Stores") -> None:
         print(
             f"aftercall {VERSION} worker ready · log store {stores.store.name} · "
             f"vector index {stores.index.name} · embedder {stores.embedder.name} · "
@@ -58,8 +58,11 @@ def _run(args: argparse.Namespace) -> int:
             flush=True,
         )
 
-    with one_line(settings.data.dir), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(work(settings, ready))
+    with (
+        shorten_errors(settings.data.dir),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(run_worker(settings, note_ready))
     return 0
 
 
@@ -67,5 +70,5 @@ command = Command(
     "worker",
     "learn from what services record, where stores are servers; run as many as needed",
     _add_arguments,
-    _run,
+    _run_worker,
 )

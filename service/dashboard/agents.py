@@ -15,7 +15,7 @@ MAX_AGENTS: Final = 500
 MAX_PATTERNS: Final = 500
 """Patterns that are looked through for an agent's name, those met most in the window."""
 _COUNTS: Final = (
-    h.Column("calls", "Calls", "number", of=w.calls),
+    h.Column("calls", "Calls", "number", of=w.count_calls),
     h.Column("successes", "Successes", "number"),
     h.Column("failures", "Failures", "number"),
     h.Column("rate", "Success rate", "percent", of=w.success_rate),
@@ -26,23 +26,23 @@ _REPAIRED: Final = h.Column(
 )  # fmt: skip
 
 
-async def agents(look: Look) -> Shown:
+async def show_agents(look: Look) -> Shown:
     """Return the page of all."""
     usage = await read_usage(look.space, WindowList(window=look.window, limit=MAX_AGENTS))
-    busiest = sorted(usage.by_agent, key=lambda each: (-w.calls(each), each.agent))[:10]
-    rates = [(w.one_line(each.agent), w.success_rate(each)) for each in busiest]
+    busiest = sorted(usage.by_agent, key=lambda each: (-w.count_calls(each), each.agent))[:10]
+    rates = [(w.format_line(each.agent), w.success_rate(each)) for each in busiest]
     name = h.Column("name", "Agent", of=lambda each: h.Anchor(each.agent, look.agent(each.agent)))
     return look.shows(
         "Agents",
         "agents",
         of=usage,
         usage=usage,
-        busiest=[(name, w.percent(rate), rate or 0.0) for name, rate in rates],
+        busiest=[(name, w.format_percent(rate), rate or 0.0) for name, rate in rates],
         columns=[name, *_COUNTS, _REPAIRED],
     )
 
 
-async def agent(look: Look) -> Shown:
+async def show_agent(look: Look) -> Shown:
     """Return the page of one."""
     name = look.named["agent"]
     try:
@@ -59,7 +59,7 @@ async def agent(look: Look) -> Shown:
     own = [each.pattern for each in met.patterns if name in each.pattern.agents]
     own.sort(key=lambda each: (-each.count, each.pattern_id))
     return look.shows(
-        w.one_line(name),
+        w.format_line(name),
         "agent",
         of=found,
         found=found,
@@ -67,7 +67,7 @@ async def agent(look: Look) -> Shown:
         columns=[
             h.Column("title", "Pattern",
                      of=lambda each: h.Anchor(each.title, look.pattern(each.pattern_id))),
-            h.Column("tool", "Tool", of=lambda each: w.tool_name(each.tool)),
+            h.Column("tool", "Tool", of=lambda each: w.format_tool(each.tool)),
             h.Column("category", "Kind"),
             h.Column("count", "Failures ever", "number"),
             h.Column("mended", "Mended", "number"),

@@ -9,7 +9,7 @@ from service.api.health import BoundariesQuery, read_boundaries
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.dashboard.tools import open_recommendations, place_of
+from service.dashboard.tools import open_recommendations, tool_place
 
 MAX_LISTED: Final = 200
 """Clusters, co-occurrences and tools, of each at most so many."""
@@ -17,7 +17,7 @@ MAX_MAPPED: Final = 24
 """Clusters of the map, the weightiest."""
 
 
-async def boundaries(look: Look) -> Shown:
+async def show_boundaries(look: Look) -> Shown:
     """Return the page."""
     report = await read_boundaries(look.space, BoundariesQuery(limit=MAX_LISTED))
     warned = [each for each in report.tools if each.cohesion.warning][:50]
@@ -32,13 +32,14 @@ async def boundaries(look: Look) -> Shown:
                  lambda each: each.cohesion.score),
         h.Column("failures", "Boundary failures", "number",
                  of=lambda each: each.cohesion.failures),
-        h.Column("axes", "Axes with their shares", of=lambda each: _shares(each.cohesion.axes)),
+        h.Column("axes", "Axes with their shares",
+                 of=lambda each: _list_shares(each.cohesion.axes)),
     ]  # fmt: skip
     clusters = [
         h.Column("name", "Cluster"),
         h.Column("members", "Wordings, with how often", of=lambda each: ", ".join(
-            f"{member.axis} ({w.count(member.count)})" for member in each.members)),
-        h.Column("tools", "Tools", of=lambda each: ", ".join(map(w.tool_name, each.tools))),
+            f"{member.axis} ({w.format_count(member.count)})" for member in each.members)),
+        h.Column("tools", "Tools", of=lambda each: ", ".join(map(w.format_tool, each.tools))),
         h.Column("count", "Named", "number"),
         weight,
         h.Column("first_seen", "First seen", "time"),
@@ -56,17 +57,17 @@ async def boundaries(look: Look) -> Shown:
         "boundaries",
         report=report,
         clustered=clustered_words(report),
-        mapped=mapped(report),
+        mapped=map_axes(report),
         lighter=len(report.clusters) - MAX_MAPPED,
         warnings=[
             (
                 each,
                 [
                     ("How sure", cohesion_words(each.cohesion)),
-                    ("Axes", _shares(each.cohesion.axes)),
+                    ("Axes", _list_shares(each.cohesion.axes)),
                     *(
-                        ("Recommended", w.visible(one.message, w.MAX_SENTENCE))
-                        for one in advice.get(place_of(each.tool), ())
+                        ("Recommended", w.escape_hidden(one.message, w.MAX_SENTENCE))
+                        for one in advice.get(tool_place(each.tool), ())
                         if one.kind in ("split", "recompose")
                     ),
                 ],
@@ -81,13 +82,13 @@ async def boundaries(look: Look) -> Shown:
     )
 
 
-def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
+def map_axes(report: Boundaries) -> list[tuple[str, str, float]]:
     """Return the weightiest clusters with those they co-occur with, as bars.
 
     Name, count and length.
     """
     beside = gathered(
-        (cluster_id, w.one_line(other))
+        (cluster_id, w.format_line(other))
         for pair in report.co_occurrences
         for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True)
     )
@@ -96,20 +97,20 @@ def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
     found = []
     for each in shown:
         names = " and ".join(beside.get(each.cluster_id, [])[:3])
-        name = f"{w.one_line(each.name)}{', with ' if names else ''}{names}"
-        found.append((name, w.count(each.count), each.weight / heaviest))
+        name = f"{w.format_line(each.name)}{', with ' if names else ''}{names}"
+        found.append((name, w.format_count(each.count), each.weight / heaviest))
     return found
 
 
 def cohesion_words(cohesion: Cohesion) -> str:
     """Return how sure a warning is, and what it is made from."""
-    value = "unknown" if cohesion.score is None else w.score(cohesion.score)
+    value = "unknown" if cohesion.score is None else w.format_score(cohesion.score)
     without = cohesion.without_evidence
-    missing = f", {w.count(without)} of them without evidence" if without else ""
+    missing = f", {w.format_count(without)} of them without evidence" if without else ""
     return (
-        f"Cohesion {value} (1 is all on one axis), from {w.count(cohesion.failures)} boundary "
-        f"failures{missing}. It is more than chance with a probability of "
-        f"{w.percent(cohesion.confidence)}."
+        f"Cohesion {value} (1 is all on one axis), from {w.format_count(cohesion.failures)} "
+        f"boundary failures{missing}. It is more than chance with a probability of "
+        f"{w.format_percent(cohesion.confidence)}."
     )
 
 
@@ -117,10 +118,11 @@ def clustered_words(report: Boundaries) -> str:
     """When wordings were last gathered into clusters, and what has come since."""
     if report.clustered_at is None:
         return "Wordings are not gathered into clusters yet; each stands for itself."
-    come = f"Come since, each standing for itself: {w.counted(report.unclustered, 'wording')}."
+    come = f"Come since, each standing for itself: {w.format_noun(report.unclustered, 'wording')}."
     rest = come if report.unclustered else "No wording has come since."
-    return f"Wordings were last gathered into clusters at {w.moment(report.clustered_at)}. {rest}"
+    at = w.format_moment(report.clustered_at)
+    return f"Wordings were last gathered into clusters at {at}. {rest}"
 
 
-def _shares(axes: Iterable[AxisShare]) -> str:
-    return ", ".join(f"{w.one_line(each.name)} {w.percent(each.share)}" for each in axes)
+def _list_shares(axes: Iterable[AxisShare]) -> str:
+    return ", ".join(f"{w.format_line(each.name)} {w.format_percent(each.share)}" for each in axes)

@@ -51,14 +51,14 @@ def line_chart(
     chart = _over_time(title, labels, series, scale, unit, height)
     for place, values in enumerate(series.values()):
         points = [
-            None if value is None else (_middle(at, len(labels)), _height(value, scale))
+            None if value is None else (_find_middle(at, len(labels)), _find_height(value, scale))
             for at, value in enumerate(values)
         ]
         chart.segments += [
             (place, *one, *other) for one, other in pairwise(points) if one and other
         ]
         chart.marks += [(place, *each, "") for each in points if each]
-    return h.render("chart", chart=chart)
+    return h.render_template("chart", chart=chart)
 
 
 def rates_chart(
@@ -70,7 +70,7 @@ def rates_chart(
         name: [None if each is None else 100 * each for each in values]
         for name, values in rates.items()
     }
-    return line_chart(title, w.axis([each.at for each in trend.points]), series, "%", height)
+    return line_chart(title, w.label_axis([each.at for each in trend.points]), series, "%", height)
 
 
 def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> h.Html:
@@ -85,9 +85,9 @@ def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 2
             size = 100 * (values[at] or 0) / scale[2]
             top -= size
             if size:
-                left = _middle(at, len(labels)) - width / 2
+                left = _find_middle(at, len(labels)) - width / 2
                 chart.columns.append((place, left, top, width, size))
-    return h.render("chart", chart=chart)
+    return h.render_template("chart", chart=chart)
 
 
 def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Point]]) -> h.Html:
@@ -100,16 +100,21 @@ def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Poin
         list(points),
         380,
         h.plain_table(title, columns, rows),
-        _ticks((0.0, 0.2, 1.0), ""),
+        _list_ticks((0.0, 0.2, 1.0), ""),
         [(20 * each, f"{each / 5:g}", False) for each in range(6)],
         marks=[
-            (place, 100 * at, 100 * (1 - value), f"{name}: {w.score(at)}, {w.score(value)}")
+            (
+                place,
+                100 * at,
+                100 * (1 - value),
+                f"{name}: {w.format_score(at)}, {w.format_score(value)}",
+            )
             for place, name, at, value in found
         ],
         diagonal=True,
         below=f"Across: {x}. Upward: {y}.",
     )
-    return h.render("chart", chart=chart)
+    return h.render_template("chart", chart=chart)
 
 
 def shares_axis(series: Series) -> tuple[float, float, float]:
@@ -151,11 +156,11 @@ def _over_time(
         for at, label in enumerate(labels)
     ]
 
-    def hint(at: int) -> str:
+    def write_hint(at: int) -> str:
         said = ((name, values[at]) for name, values in series.items())
         digits = 1 if unit else 0
         return "\n".join(
-            f"{k}: {w.score(each, digits)}{words}" for k, each in said if each is not None
+            f"{k}: {w.format_score(each, digits)}{words}" for k, each in said if each is not None
         )
 
     return _Chart(
@@ -163,26 +168,28 @@ def _over_time(
         list(series),
         height,
         h.plain_table(title, columns, rows),
-        _ticks(scale, words),
+        _list_ticks(scale, words),
         [
-            (_middle(at, len(labels)), label, at // every % 2 == 1)
+            (_find_middle(at, len(labels)), label, at // every % 2 == 1)
             for at, label in enumerate(labels)
             if at % every == 0
         ],
-        hints=[(width * at, width, f"{label}\n{hint(at)}") for at, label in enumerate(labels)],
+        hints=[
+            (width * at, width, f"{label}\n{write_hint(at)}") for at, label in enumerate(labels)
+        ],
     )
 
 
-def _ticks(scale: tuple[float, float, float], unit: str) -> list[tuple[float, str]]:
+def _list_ticks(scale: tuple[float, float, float], unit: str) -> list[tuple[float, str]]:
     low, step, high = scale
     ticks = [low + step * each for each in range(round((high - low) / step) + 1)]
-    return [(_height(tick, scale), f"{tick:,.10g}{unit}") for tick in ticks]
+    return [(_find_height(tick, scale), f"{tick:,.10g}{unit}") for tick in ticks]
 
 
-def _middle(at: int, count: int) -> float:
+def _find_middle(at: int, count: int) -> float:
     return 100 * (at + 0.5) / max(1, count)
 
 
-def _height(value: float, scale: tuple[float, float, float]) -> float:
+def _find_height(value: float, scale: tuple[float, float, float]) -> float:
     low, _, high = scale
     return 100 * (1 - (value - low) / (high - low))

@@ -23,7 +23,7 @@ _NAMES: Final = {
 }
 
 
-async def criteria(look: Look) -> Shown:
+async def show_criteria(look: Look) -> Shown:
     """Return the page."""
     found = await read_criteria(look.space, Window(window=look.window))
     trend = await read_trend(look.space, ToolWindow(window=look.window))
@@ -32,18 +32,18 @@ async def criteria(look: Look) -> Shown:
         "criteria",
         of=found,
         is_used=any(each.of for each in found.criteria),
-        numbers=[number_of(each) for each in found.criteria],
+        numbers=[count_met(each) for each in found.criteria],
         names=[_NAMES[each.name] for each in found.criteria],
         trend=trend_words(trend),
         success=rates_chart("Success rate over time", trend, {"Succeeded": trend.points}, 200),
     )
 
 
-def number_of(criterion: Criterion) -> tuple[str, str, str]:
+def count_met(criterion: Criterion) -> tuple[str, str, str]:
     """Return its name, its share, and how many of how many with what is asked."""
     asked = "" if criterion.asked is None else f"; asked: {criterion.asked * 100:.0f} %"
-    told = f"{w.count(criterion.met)} of {w.count(criterion.of)}{asked}"
-    return _NAMES[criterion.name][0], w.percent(criterion.share), told
+    told = f"{w.format_count(criterion.met)} of {w.format_count(criterion.of)}{asked}"
+    return _NAMES[criterion.name][0], w.format_percent(criterion.share), told
 
 
 def trend_words(trend: Trend) -> str:
@@ -57,4 +57,5 @@ def trend_words(trend: Trend) -> str:
         shares.append(worked / made if made else None)
     if None in shares:
         return "No calls in one half of the window, so there is no trend yet."
-    return f"{w.percent(shares[0])} in the first half of the window, {w.percent(shares[1])} since."
+    first, second = map(w.format_percent, shares)
+    return f"{first} in the first half of the window, {second} since."

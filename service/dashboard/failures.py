@@ -8,8 +8,8 @@ from service.api.statistics import read_usage
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.dashboard.pattern import evidence_of, mended_share, state_words
-from service.dashboard.tools import open_recommendations, place_of
+from service.dashboard.pattern import gather_evidence, mended_share, state_words
+from service.dashboard.tools import open_recommendations, tool_place
 from service.requests import WindowList
 
 MAX_PATTERNS: Final = 500
@@ -19,7 +19,7 @@ _TRIED: Final = 3
 """Repairs of a pattern that are read for one: the calls of the latest may have expired."""
 
 
-async def failures(look: Look) -> Shown:
+async def show_failures(look: Look) -> Shown:
     """Return the page."""
     found = await read_pattern_statistics(
         look.space, WindowList(window=look.window, limit=MAX_PATTERNS)
@@ -27,10 +27,12 @@ async def failures(look: Look) -> Shown:
     usage = await read_usage(look.space, WindowList(window=look.window, limit=1))
     met, failed = found.patterns, usage.totals.failures
     most = max((each.failures for each in usage.by_category), default=1)
-    costs = await costly(look, _TOP)
+    costs = await list_costly(look, _TOP)
     top = [each.pattern for each, _, _ in costs]
     key = f"examples of {[each.pattern_id for each in top]}"
-    examples = await look.rarely(key, lambda: evidence_of(look.space, top, _TRIED)) if top else {}
+    examples = (
+        await look.rarely(key, lambda: gather_evidence(look.space, top, _TRIED)) if top else {}
+    )
     names = ("tool", "category", "state")
     tool, category, state = (look.query.get(name, "").strip() for name in names)
     return look.shows(
@@ -45,7 +47,8 @@ async def failures(look: Look) -> Shown:
         by_category=[
             (
                 h.Anchor(each.category, look.link("/failures", category=each.category)),
-                f"{w.count(each.failures)} ({w.percent(each.failures / max(1, failed))})",
+                f"{w.format_count(each.failures)} "
+                f"({w.format_percent(each.failures / max(1, failed))})",
                 each.failures / most,
             )
             for each in usage.by_category
@@ -58,23 +61,23 @@ async def failures(look: Look) -> Shown:
         like=[
             each
             for each in met
-            if tool.casefold() in w.tool_name(each.pattern.tool).casefold()
+            if tool.casefold() in w.format_tool(each.pattern.tool).casefold()
             and category in ("", each.pattern.category)
             and state in ("", each.pattern.state)
         ],
     )  # fmt: skip
 
 
-async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
+async def list_costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
     """Return what to fix first: how often it is met, and the id of advice to the tool's maker."""
     advised = await open_recommendations(look)
     costs = await rank_patterns(look.space, WindowList(window=look.window, limit=most))
     return [
         (
             each,
-            ", ".join(filter(None, (w.counted(each.failures, "failure"),
-                                    compared(each.before)))),
-            next((e.recommendation_id for e in advised.get(place_of(each.pattern.tool), ())), ""),
+            ", ".join(filter(None, (w.format_noun(each.failures, "failure"),
+                                    compare_counts(each.before)))),
+            next((e.recommendation_id for e in advised.get(tool_place(each.pattern.tool), ())), ""),
         )
         for each in costs.patterns
     ]  # fmt: skip
@@ -84,10 +87,10 @@ def pattern_columns(look: Look) -> list[h.Column]:
     """Return what tables say of `PatternFailures`."""
     return [
         h.Column("title", "Pattern", of=lambda each: h.Anchor(
-            w.one_line(each.pattern.title, w.MAX_SIGNATURE),
+            w.format_line(each.pattern.title, w.MAX_SIGNATURE),
             look.pattern(each.pattern.pattern_id))),
         h.Column("signature", "In the tool's words",
-                 of=lambda each: w.one_line(each.pattern.signature, w.MAX_SIGNATURE)),
+                 of=lambda each: w.format_line(each.pattern.signature, w.MAX_SIGNATURE)),
         h.Column("server", "Server", of=lambda each: each.pattern.tool.server_name or ""),
         h.Column("state", "State", of=lambda each: state_words(each.pattern)),
         h.Column("failures", "Failures", "number", "Within the window."),
@@ -98,11 +101,11 @@ def pattern_columns(look: Look) -> list[h.Column]:
                lambda each: len(each.pattern.agents)),
         h.Column("last_seen", "Last seen", "time", of=lambda each: each.pattern.last_seen),
         h.Column("lesson", "Lesson",
-                 of=lambda each: w.one_line(each.pattern.lesson, w.MAX_SIGNATURE)),
+                 of=lambda each: w.format_line(each.pattern.lesson, w.MAX_SIGNATURE)),
     ]  # fmt: skip
 
 
-def compared(before: int | None) -> str:
+def compare_counts(before: int | None) -> str:
     """Return how often it was in the same span before; "" where that is unknown."""
-    words = f"{w.count(before) if before else 'none'} in the same time before"
+    words = f"{w.format_count(before) if before else 'none'} in the same time before"
     return "" if before is None else words

@@ -68,8 +68,8 @@ class Column(NamedTuple):
         else:
             value = row[self.key] if isinstance(row, Mapping) else getattr(row, self.key)
         if isinstance(value, Anchor):
-            return Anchor(w.one_line(value.text, w.MAX_SENTENCE), value.href)
-        return w.one_line(value, w.MAX_SENTENCE) if isinstance(value, str) else value
+            return Anchor(w.format_line(value.text, w.MAX_SENTENCE), value.href)
+        return w.format_line(value, w.MAX_SENTENCE) if isinstance(value, str) else value
 
 
 Cell: TypeAlias = "str | tuple[str, str | None] | tuple[str, str | None, float | None]"
@@ -111,7 +111,8 @@ class DataTable:
                 for each in self.columns
             ],
             "rows": [
-                [_cell(each.kind, each.value(row)) for each in self.columns] for row in self.rows
+                [_write_cell(each.kind, each.value(row)) for each in self.columns]
+                for row in self.rows
             ],
             "missing": self.missing,
             "pageSize": self.page_size,
@@ -133,12 +134,14 @@ class DataTable:
 
     def json(self) -> bytes:
         """Return an array of objects, in UTF-8."""
-        rows = [{each.key: _plain(each.value(row)) for each in self.columns} for row in self.rows]
+        rows = [
+            {each.key: _write_plain(each.value(row)) for each in self.columns} for row in self.rows
+        ]
         return json.dumps(rows, ensure_ascii=False, indent=1, default=str).encode("utf-8")
 
     def file_name(self, ending: str) -> str:
         """Return a name that any system takes: letters, digits and hyphens."""
-        return f"aftercall-{_slug(self.name) or 'table'}.{ending}"
+        return f"aftercall-{_make_slug(self.name) or 'table'}.{ending}"
 
 
 def plain_table(
@@ -148,35 +151,35 @@ def plain_table(
     return DataTable(name, columns, rows, missing, plain=True).html()
 
 
-def _cell(kind: Kind, value: object) -> Cell:
+def _write_cell(kind: Kind, value: object) -> Cell:
     if isinstance(value, Anchor):
         return (value.text, value.href) if is_local(value.href) else value.text
-    words = _words(kind, value)
+    words = _write_words(kind, value)
     if isinstance(value, datetime):
         return words, None, value.timestamp()
     return (words, None, value) if value is None or isinstance(value, int | float) else words
 
 
-def _words(kind: Kind, value: object) -> str:
+def _write_words(kind: Kind, value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, datetime):
-        return w.moment(value)
+        return w.format_moment(value)
     if not isinstance(value, int | float):
         return str(value)
     if kind == "percent":
-        return w.percent(value)
+        return w.format_percent(value)
     if kind == "duration":
-        return w.duration(value)
-    return w.count(value) if isinstance(value, int) else w.score(value)
+        return w.format_duration(value)
+    return w.format_count(value) if isinstance(value, int) else w.format_score(value)
 
 
-def _plain(value: object) -> object:
+def _write_plain(value: object) -> object:
     return value.text if isinstance(value, Anchor) else value
 
 
 def _csv_cell(value: object) -> str | int | float:
-    if (value := _plain(value)) is None:
+    if (value := _write_plain(value)) is None:
         return ""
     if isinstance(value, int | float):  # a negative number is no formula
         return value
@@ -187,18 +190,18 @@ def _csv_cell(value: object) -> str | int | float:
 # Templates.
 
 
-def _written(value: object) -> object:
+def _write_value(value: object) -> object:
     """Return what `{{ value }}` writes: markup as it is, all else as text that can be seen."""
     if isinstance(value, Html):
         return value
-    return "" if value is None else w.visible(str(value))
+    return "" if value is None else w.escape_hidden(str(value))
 
 
-def _slug(title: str) -> str:
+def _make_slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60]
 
 
-def _spans(text: str) -> Html:
+def _mark_spans(text: str) -> Html:
     """With the `code` spans of Markdown."""
     parts = enumerate(escape(text).split("`"))
     code = Html("<code>{}</code>")
@@ -210,17 +213,30 @@ _TEMPLATES: Final = Environment(
     autoescape=True,
     auto_reload=False,
     undefined=StrictUndefined,
-    finalize=_written,
+    finalize=_write_value,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"slug": _slug, "spans": _spans} | {
-    each.__name__: each
-    for each in (
-        w.as_json, w.before, w.calls, w.count, w.counted, w.duration, w.error_words, w.moment,
-        w.one_line, w.percent, w.score, w.span_of, w.success_rate, w.tool_name, w.visible, w.within,
-    )
-}  # fmt: skip
+_TEMPLATES.filters |= {
+    "slug": _make_slug,
+    "spans": _mark_spans,
+    "as_json": w.as_json,
+    "before": w.format_before,
+    "calls": w.count_calls,
+    "count": w.format_count,
+    "counted": w.format_noun,
+    "duration": w.format_duration,
+    "error_words": w.error_words,
+    "moment": w.format_moment,
+    "one_line": w.format_line,
+    "percent": w.format_percent,
+    "score": w.format_score,
+    "span_of": w.format_window,
+    "success_rate": w.success_rate,
+    "tool_name": w.format_tool,
+    "visible": w.escape_hidden,
+    "within": w.format_within,
+}
 # As it was typed, with what cannot be seen.
 _TEMPLATES.filters["typed"] = lambda text: escape(text.encode("utf-8", "replace").decode())
 _TEMPLATES.globals |= {
@@ -232,7 +248,7 @@ _TEMPLATES.globals |= {
 }
 
 
-def render(template: str, **data: object) -> Html:
+def render_template(template: str, **data: object) -> Html:
     """Return a template of the folder `templates`, by its name without ending, with its data."""
     if "ui" not in _TEMPLATES.globals:  # compiled for the first page
         _TEMPLATES.globals["ui"] = _TEMPLATES.get_template("ui.html").module

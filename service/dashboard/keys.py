@@ -26,19 +26,19 @@ _ENTRIES: Final = (
     h.Column("principal", "Who", of=lambda fold: fold[0].principal),
     h.Column("action", "What", of=lambda fold: fold[0].action),
     h.Column("times", "Times", "number", of=len),
-    h.Column("subject", "Subject", of=lambda fold: w.folded(each.subject for each in fold)),
+    h.Column("subject", "Subject", of=lambda fold: w.fold_names(each.subject for each in fold)),
     h.Column("workspace", "Workspace", of=lambda fold: fold[0].workspace),
     h.Column("position", "Position", "number", "Of the latest.", lambda fold: fold[0].position),
 )
 
 
-def folds(entries: Iterable[AuditRecord]) -> list[list[AuditRecord]]:
+def fold_entries(entries: Iterable[AuditRecord]) -> list[list[AuditRecord]]:
     """Put together what stands in a row and states the same of who, what and where."""
     groups = groupby(entries, key=lambda each: (each.principal, each.action, each.workspace))
     return [list(fold) for _, fold in groups]
 
 
-async def keys(look: Look) -> Shown:
+async def show_keys(look: Look) -> Shown:
     """Return the page."""
     context, caller = look.context, look.context.caller
     may = look.may_change
@@ -49,7 +49,7 @@ async def keys(look: Look) -> Shown:
         "Keys",
         "keys",
         keys=found.keys if found else [],
-        entries=folds(audit.entries) if audit else [],
+        entries=fold_entries(audit.entries) if audit else [],
         columns=(_KEYS, _ENTRIES),
         is_required=context.keys.is_required,
     )

@@ -87,7 +87,7 @@ class Look:
         `of` says as of when it is.
         """
         is_complete = of is None or of.is_complete
-        content = h.render(template, look=self, is_complete=is_complete, **data)
+        content = h.render_template(template, look=self, is_complete=is_complete, **data)
         at = (of and of.until) or datetime.now(UTC)
         return Shown(title, content, at, is_complete=is_complete)
 
@@ -146,7 +146,7 @@ class Look:
     def whole_tool_column(self) -> h.Column:
         """Return the tool of a row, by server and name, with its page."""
         return h.Column(
-            "tool", "Tool", of=lambda each: h.Anchor(w.tool_name(each.tool), self.tool(each.tool))
+            "tool", "Tool", of=lambda each: h.Anchor(w.format_tool(each.tool), self.tool(each.tool))
         )
 
     def tool_columns(self) -> list[h.Column]:

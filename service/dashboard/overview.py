@@ -3,14 +3,14 @@
 from typing import Final
 
 from aftercall.models import CallCounts, WindowTotals
-from service.alerts import DayChange, changes
+from service.alerts import DayChange, find_changes
 from service.api.patterns import read_pattern_statistics
 from service.api.reflection import read_reflection
 from service.api.statistics import ToolWindow, read_called_tools, read_trend, sum_windows
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.charts import bar_chart, rates_chart
-from service.dashboard.failures import costly
+from service.dashboard.failures import list_costly
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
 from service.requests import Window, WindowList
@@ -20,13 +20,13 @@ _TOOLS: Final = 500
 _PATTERNS: Final = 50
 
 
-async def overview(look: Look) -> Shown:
+async def show_overview(look: Look) -> Shown:
     """Return the page."""
     space, window = look.space, look.window
     asked = w.WINDOWS if window in w.WINDOWS else (window, *w.WINDOWS)
     totals = await sum_windows(space, asked=asked, with_durations=False)
     day = totals[-3]
-    if not w.calls(totals[-1].totals):
+    if not w.count_calls(totals[-1].totals):
         server = look.context.settings.server
         address = server.public_url or f"http://{server.host}:{server.port}"
         return look.shows("Overview", "begin", of=day, address=address)
@@ -51,41 +51,50 @@ async def overview(look: Look) -> Shown:
         "Overview",
         "overview",
         of=day,
-        totals=[(each.window, _numbers(each)) for each in totals],
-        changes=[_change(look, each) for each in changes(day, patterns_day, tools_day, tools_week)],
+        totals=[(each.window, _list_numbers(each)) for each in totals],
+        changes=[
+            _show_change(look, each)
+            for each in find_changes(day, patterns_day, tools_day, tools_week)
+        ],
         reflection=await read_reflection(space, Window(window=window)),
         repair_words=repair_words,
         success=rates_chart("Success rate over time", trend, {"Succeeded": trend.points}, 200),
         calls=bar_chart(
-            "Calls over time", w.axis([each.at for each in trend.points]), bars, height=150
+            "Calls over time", w.label_axis([each.at for each in trend.points]), bars, height=150
         ),
-        costs=await costly(look, 4),
+        costs=await list_costly(look, 4),
         is_gathered=bool(patterns.patterns or not patterns.other_failures),
         tools=failed[:5],
         tool_columns=[
             look.whole_tool_column(),
             h.Column("failures", "Failures", "number"),
             h.Column("rate", "Succeeded", "percent", of=w.success_rate),
-            h.Column("calls", "Calls", "number", of=w.calls),
+            h.Column("calls", "Calls", "number", of=w.count_calls),
         ],
     )
 
 
-def _numbers(each: WindowTotals) -> list[tuple[str, str, str]]:
-    def told(counts: CallCounts | None) -> tuple[str, str, str]:
+def _list_numbers(each: WindowTotals) -> list[tuple[str, str, str]]:
+    def compare_value(counts: CallCounts | None) -> tuple[str, str, str]:
         if counts is None:
             return "", "", ""
-        return w.count(w.calls(counts)), w.percent(w.success_rate(counts)), w.count(counts.failures)
+        return (
+            w.format_count(w.count_calls(counts)),
+            w.format_percent(w.success_rate(counts)),
+            w.format_count(counts.failures),
+        )
 
     labels = ("Calls", "Succeeded", "Failures")
     return [
         (label, now, f"before: {before}" if before.strip("-") else "")
-        for label, now, before in zip(labels, told(each.totals), told(each.before), strict=True)
+        for label, now, before in zip(
+            labels, compare_value(each.totals), compare_value(each.before), strict=True
+        )
     ]
 
 
-def _change(look: Look, change: DayChange) -> h.Value:
-    words = h.SIGNS[change.tone] + w.one_line(change.words, 2 * w.MAX_SIGNATURE)
+def _show_change(look: Look, change: DayChange) -> h.Value:
+    words = h.SIGNS[change.tone] + w.format_line(change.words, 2 * w.MAX_SIGNATURE)
     if change.pattern is not None:
         return h.Anchor(words, look.pattern(change.pattern.pattern_id))
     return words if change.tool is None else h.Anchor(words, look.tool(change.tool))

@@ -83,12 +83,12 @@ class PatternEvidence:
     def glimpse(self) -> str:
         """Its gist in one line: what a repair changed, else what the tool stated."""
         if self.repairs:
-            return w.one_line("; ".join(self.repairs[0].changes) or w.SAME_CALL, 200)
+            return w.format_line("; ".join(self.repairs[0].changes) or w.SAME_CALL, 200)
         error = self.examples[0].error if self.examples else None
-        return w.one_line(w.error_words(error), 200) if error else ""
+        return w.format_line(w.error_words(error), 200) if error else ""
 
 
-async def evidence_of(
+async def gather_evidence(
     space: Space, patterns: Sequence[FailurePattern], most: int
 ) -> dict[str, PatternEvidence]:
     """What shows patterns, by id, at most `most` repairs and examples each, by a few questions."""
@@ -125,11 +125,11 @@ def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str]
     marks = pattern.marks()
 
     @cache
-    def belongs(signature: str) -> bool:
+    def is_of_pattern(signature: str) -> bool:
         of = document_id(workspace, "reflection", pattern.server_name, pattern.tool_name, signature)
         return mark_of(of) in marks
 
-    return belongs
+    return is_of_pattern
 
 
 def read_repairs(
@@ -152,13 +152,14 @@ def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
     Values under a name that became secret since are masked.
     """
     lesson = lesson_of([_without_secrets(each, redactor) for each in edits])
-    return w.visible(redactor.text(lesson), 500)
+    return w.escape_hidden(redactor.text(lesson), 500)
 
 
 def _operation_line(operation: Operation) -> str:
-    path = w.one_line(operation.path, _MAX_VALUE)
+    path = w.format_line(operation.path, _MAX_VALUE)
     before, value = (
-        w.one_line(canonical_json(each), _MAX_VALUE) for each in (operation.before, operation.value)
+        w.format_line(canonical_json(each), _MAX_VALUE)
+        for each in (operation.before, operation.value)
     )
     return {
         "add": f"add {path}: {value}",
@@ -185,8 +186,8 @@ def state_words(pattern: FailurePattern) -> str:
     """
     if (review := pattern.review) is None or not review.reopened:
         return pattern.state
-    since = f", resolved in {w.one_line(review.version)}" if review.version else ""
-    now = f", the latest is {w.one_line(review.version_now)}" if review.version_now else ""
+    since = f", resolved in {w.format_line(review.version)}" if review.version else ""
+    now = f", the latest is {w.format_line(review.version_now)}" if review.version_now else ""
     return f"came back{since}{now}"
 
 
@@ -212,25 +213,25 @@ _RULES: Final = (
 )
 
 
-async def pattern(look: Look) -> Shown:
+async def show_pattern(look: Look) -> Shown:
     """Return the page."""
     pattern_id = look.named["pattern_id"]
     try:
         history = await read_pattern_history(look.space, pattern_id, Window(window=look.window))
     except UnknownNameError as error:
         raise NothingHereError(
-            f"There is no failure pattern {w.one_line(pattern_id, 80)!r}.",
+            f"There is no failure pattern {w.format_line(pattern_id, 80)!r}.",
             "The page Failures lists those that were met. One whose failures were all removed is "
             "gone with them.",
         ) from error
     found = history.pattern
     evidence, rules = await look.rarely(
-        f"evidence of {pattern_id}", lambda: _evidence(look.space, found)
+        f"evidence of {pattern_id}", lambda: _read_evidence(look.space, found)
     )
-    at = w.axis([each.at for each in history.points])
+    at = w.label_axis([each.at for each in history.points])
     failed = {"Failures": [float(each.failures) for each in history.points]}
     return look.shows(
-        w.one_line(found.title, w.MAX_SIGNATURE),
+        w.format_line(found.title, w.MAX_SIGNATURE),
         "pattern",
         of=history,
         pattern=found,
@@ -245,9 +246,11 @@ async def pattern(look: Look) -> Shown:
     )
 
 
-async def _evidence(space: Space, pattern: FailurePattern) -> tuple[PatternEvidence, list[h.Row]]:
+async def _read_evidence(
+    space: Space, pattern: FailurePattern
+) -> tuple[PatternEvidence, list[h.Row]]:
     context, workspace = space
-    evidence = await evidence_of(space, [pattern], _MAX_SHOWN)
+    evidence = await gather_evidence(space, [pattern], _MAX_SHOWN)
     rules: list[h.Row] = []
     for known in await find_patterns(space, [pattern.pattern_id]):
         tool = ToolKey(workspace, known.server_name, known.tool_name)

@@ -90,39 +90,42 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
     ]
     required = stated if view is not None else usual
 
-    def order(name: str) -> tuple[bool, int, str]:
+    def sort_key(name: str) -> tuple[bool, int, str]:
         is_required = name in required and required[name].required
         return not is_required, -(seen[name].successes if name in seen else 0), name
 
-    def written(name: str) -> Written:
-        def one(value: JsonValue) -> str:
+    def write_value(name: str) -> Written:
+        def write_one(value: JsonValue) -> str:
             [masked] = redactor.parameters(record.key.tool_name, {name: value}).values()
             return plain(canonical_json(masked), 60, redactor.text)
 
-        return one
+        return write_one
 
-    names = sorted({*stated, *common}, key=order)
+    names = sorted({*stated, *common}, key=sort_key)
     rows = [
-        {"name": plain(name, 100, redactor.text)} | _row(name, view, usual, profile, written(name))
+        {"name": plain(name, 100, redactor.text)}
+        | _make_row(name, view, usual, profile, write_value(name))
         for name in names[:MAX_PARAMETERS]
     ]
     schemas = len(record.knowledge.profiles) if record.knowledge else 0
     private = len(seen.keys() - set(names))
-    return ToolParameters(rows, list(_notes(profile, schemas, private, len(names) - len(rows))))
+    return ToolParameters(
+        rows, list(_write_notes(profile, schemas, private, len(names) - len(rows)))
+    )
 
 
-def _notes(profile: ToolProfile, schemas: int, private: int, left_out: int) -> Iterator[str]:
-    made = w.counted(profile.successes + profile.failures, "call")
-    yield f"From {made} under this schema, of which {w.count(profile.failures)} failed."
+def _write_notes(profile: ToolProfile, schemas: int, private: int, left_out: int) -> Iterator[str]:
+    made = w.format_noun(profile.successes + profile.failures, "call")
+    yield f"From {made} under this schema, of which {w.format_count(profile.failures)} failed."
     if schemas > 1:
-        yield f"Calls under {w.count(schemas)} schemas are remembered; this is the live one."
+        yield f"Calls under {w.format_count(schemas)} schemas are remembered; this is the live one."
     if private:
-        yield f"Names that one caller alone used are not shown: {w.count(private)}."
+        yield f"Names that one caller alone used are not shown: {w.format_count(private)}."
     if left_out:
-        yield f"{w.count(left_out)} more parameters."
+        yield f"{w.format_count(left_out)} more parameters."
 
 
-def _row(
+def _make_row(
     name: str,
     view: ToolView | None,
     usual: dict[str, ParameterView],
@@ -138,19 +141,19 @@ def _row(
         required = "probably"
     return {
         "required": required,
-        "stated": "" if stated is None else ", ".join(_stated(stated, written)) or "any",
+        "stated": "" if stated is None else ", ".join(_read_stated(stated, written)) or "any",
         "presence": min(1.0, seen.successes / profile.successes) if profile.successes else None,
-        "worked": _types(seen),
-        "failed": _types(seen.failed),
-        "range": _range(seen, written),
+        "worked": _list_types(seen),
+        "failed": _list_types(seen.failed),
+        "range": _write_range(seen, written),
         "values": "; ".join(
-            f"{written(each.value)} ({w.percent(min(1.0, each.share))})" for each in values
+            f"{written(each.value)} ({w.format_percent(min(1.0, each.share))})" for each in values
         ),
         "refused": len(seen.refused),
     }
 
 
-def _stated(stated: ParameterView, written: Written) -> Iterator[str]:
+def _read_stated(stated: ParameterView, written: Written) -> Iterator[str]:
     if stated.types:
         yield " or ".join(stated.types)
     if stated.minimum is not None:
@@ -165,7 +168,7 @@ def _stated(stated: ParameterView, written: Written) -> Iterator[str]:
         yield f"default {written(stated.default)}"
 
 
-def _types(shape: Shape) -> str:
+def _list_types(shape: Shape) -> str:
     """`integer`, or `integer 90 %, string 10 %`; the form of texts where most have one."""
     if not (total := sum(shape.types.values())):
         return ""
@@ -177,7 +180,7 @@ def _types(shape: Shape) -> str:
     return f"{words} ({form[0]})" if form is not None and is_usual else words
 
 
-def _range(seen: ParameterProfile, written: Written) -> str:
+def _write_range(seen: ParameterProfile, written: Written) -> str:
     """The numbers that worked, where these are common knowledge, and what was beyond them."""
     if (bound := seen.boundary()) is None:
         return ""

@@ -32,7 +32,7 @@ class _Doc(NamedTuple):
     times: int
 
 
-async def recommendations_page(look: Look) -> Shown:
+async def show_recommendations(look: Look) -> Shown:
     """Return the page: open and taken ones, or those of one state."""
     state = look.query.get("state", "")
     asked = RecommendationQuery(state="all", limit=1_000)
@@ -49,7 +49,7 @@ async def recommendations_page(look: Look) -> Shown:
         state=state,
         asks=ASKS,
         states=get_args(RecommendationState),
-        docs=await _docs(look),
+        docs=await _list_docs(look),
         columns=[
             look.whole_tool_column(),
             h.Column("say", "What its description should say"),
@@ -59,7 +59,7 @@ async def recommendations_page(look: Look) -> Shown:
     )  # fmt: skip
 
 
-async def _docs(look: Look) -> list[_Doc]:
+async def _list_docs(look: Look) -> list[_Doc]:
     """Return what descriptions of tools leave out.
 
     Lessons of failures in the window, and corrections.
@@ -85,20 +85,22 @@ def issue_text(each: Recommendation) -> str:
     What others stated stands in code, as it is.
     """
     evidence, tool = each.evidence, each.tool
-    subject = w.tool_name(tool) if tool else each.namespace or ""
-    calls = f", of {w.counted(evidence.calls, 'call')}" if evidence.calls else ""
-    counted = [f"- {code_span(one.what)}: {w.count(one.count)}{calls}" for one in evidence.counts]
+    subject = w.format_tool(tool) if tool else each.namespace or ""
+    calls = f", of {w.format_noun(evidence.calls, 'call')}" if evidence.calls else ""
+    counted = [
+        f"- {code_span(one.what)}: {w.format_count(one.count)}{calls}" for one in evidence.counts
+    ]
     splits = [", then ".join(map(code_span, one)) for one in evidence.suggested_splits[:3]]
     parts = [
         f"# {ASKS[each.kind]}: {code_span(subject)}",
-        _fenced(each.message),
-        f"Sure: {w.percent(each.confidence)}. First seen {w.moment(each.first_seen)}, last seen "
-        f"{w.moment(each.last_seen)} (UTC).",
+        _fence_text(each.message),
+        f"Sure: {w.format_percent(each.confidence)}. First seen "
+        f"{w.format_moment(each.first_seen)}, last seen {w.format_moment(each.last_seen)} (UTC).",
         "\n".join(["## What was counted", "", *counted]) if counted else "",
         "\n".join(["## Splits that the tool proposed", "", *(f"- {one}" for one in splits)])
         if splits
         else "",
-        "\n\n".join(["## What was said", *map(_fenced, evidence.quotes)])
+        "\n\n".join(["## What was said", *map(_fence_text, evidence.quotes)])
         if evidence.quotes
         else "",
         "Counted by Aftercall from recorded calls; quotes are what the tool or its users said.",
@@ -108,17 +110,17 @@ def issue_text(each: Recommendation) -> str:
 
 def code_span(text: str) -> str:
     """Return a text as a code span, in which Markdown means nothing: no markup, link or mention."""
-    text = w.one_line(text, w.MAX_SENTENCE)
-    ticks = _longer(text, 1)
+    text = w.format_line(text, w.MAX_SENTENCE)
+    ticks = _lengthen_fence(text, 1)
     return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"
 
 
-def _fenced(text: str) -> str:
-    text = w.visible(text, w.MAX_SENTENCE)
-    ticks = _longer(text, 3)
+def _fence_text(text: str) -> str:
+    text = w.escape_hidden(text, w.MAX_SENTENCE)
+    ticks = _lengthen_fence(text, 3)
     return f"{ticks}text\n{text}\n{ticks}"
 
 
-def _longer(text: str, least: int) -> str:
+def _lengthen_fence(text: str, least: int) -> str:
     """More backticks than stand in a row in the text."""
     return "`" * max([least, *(len(each) + 1 for each in _BACKTICKS.findall(text))])

@@ -26,11 +26,11 @@ from service.api.patterns import change_pattern
 from service.api.recommendations import change_recommendation
 from service.context import Lifecycle
 from service.dashboard import html as h
-from service.dashboard.agents import agent, agents
-from service.dashboard.boundaries import boundaries
-from service.dashboard.criteria import criteria
-from service.dashboard.failures import failures
-from service.dashboard.keys import keys
+from service.dashboard.agents import show_agent, show_agents
+from service.dashboard.boundaries import show_boundaries
+from service.dashboard.criteria import show_criteria
+from service.dashboard.failures import show_failures
+from service.dashboard.keys import show_keys
 from service.dashboard.look import (
     DATES,
     DEFAULT_WINDOW,
@@ -40,14 +40,14 @@ from service.dashboard.look import (
     NothingHereError,
     Shown,
 )
-from service.dashboard.overview import overview
-from service.dashboard.pattern import pattern
-from service.dashboard.recommendations import recommendations_page
-from service.dashboard.sessions import session, sessions
-from service.dashboard.suggestions import suggestions
-from service.dashboard.tool import tool
-from service.dashboard.tools import tools
-from service.dashboard.try_it import try_it
+from service.dashboard.overview import show_overview
+from service.dashboard.pattern import show_pattern
+from service.dashboard.recommendations import show_recommendations
+from service.dashboard.sessions import show_session, show_sessions
+from service.dashboard.suggestions import show_suggestions
+from service.dashboard.tool import show_tool
+from service.dashboard.tools import show_tools
+from service.dashboard.try_it import show_try_it
 from service.errors import (
     InvalidChangeError,
     NotFoundProblemError,
@@ -59,7 +59,7 @@ from service.keys import DEFAULT_WORKSPACE, InvalidTokenError
 from service.lifecycle import Shared
 from service.logs import log_event
 from service.middleware import SESSION_COOKIE, access_of
-from service.requests import check_scope, opened
+from service.requests import check_scope, open_for
 from service.settings import Settings
 from service.version import VERSION
 
@@ -78,22 +78,22 @@ class Page(NamedTuple):
 
 
 PAGES: Final = (
-    Page("/", overview, "Overview"),
-    Page("/failures", failures, "Failures"),
-    Page("/patterns/{pattern_id}", pattern),
-    Page("/tools", tools, "Tools"),
-    Page("/tools/{tool_id:path}", tool),
-    Page("/tool", tool),
-    Page("/agents", agents, "Agents"),
-    Page("/agents/{agent:path}", agent),
-    Page("/recommendations", recommendations_page, "Recommendations"),
-    Page("/sessions", sessions, "Sessions"),
-    Page("/sessions/{session:path}", session),
-    Page("/boundaries", boundaries, "Boundaries"),
-    Page("/suggestions", suggestions, "Suggestions"),
-    Page("/criteria", criteria, "Criteria"),
-    Page("/try", try_it, "Try it"),
-    Page("/keys", keys, "Keys"),
+    Page("/", show_overview, "Overview"),
+    Page("/failures", show_failures, "Failures"),
+    Page("/patterns/{pattern_id}", show_pattern),
+    Page("/tools", show_tools, "Tools"),
+    Page("/tools/{tool_id:path}", show_tool),
+    Page("/tool", show_tool),
+    Page("/agents", show_agents, "Agents"),
+    Page("/agents/{agent:path}", show_agent),
+    Page("/recommendations", show_recommendations, "Recommendations"),
+    Page("/sessions", show_sessions, "Sessions"),
+    Page("/sessions/{session:path}", show_session),
+    Page("/boundaries", show_boundaries, "Boundaries"),
+    Page("/suggestions", show_suggestions, "Suggestions"),
+    Page("/criteria", show_criteria, "Criteria"),
+    Page("/try", show_try_it, "Try it"),
+    Page("/keys", show_keys, "Keys"),
 )
 THEMES: Final = {"auto": "Auto", "light": "Light", "dark": "Dark"}
 THEME_COOKIE: Final = "aftercall_theme"
@@ -129,25 +129,25 @@ class Dashboard:
     async def get(self, page: Page, request: Request) -> Response:
         """Return a page, one of its tables as a file, or the news that nothing has changed."""
         key = access_of(request.scope), page.path, request.url.path, request.url.query
-        look, shown = await self._shared.get(key, lambda: self._made(page, request), _LIVE_S)
+        look, shown = await self._shared.get(key, lambda: self._make_page(page, request), _LIVE_S)
         table = look.tables.get(request.query_params.get("table", "")) if look else None
         if table is not None:
-            return _file(table, request.query_params.get("as", ""))
-        return _framed(request, page, look, shown)
+            return _send_table(table, request.query_params.get("as", ""))
+        return _frame_page(request, page, look, shown)
 
     async def post(self, request: Request) -> Response:
         """*Try it*, asked."""
-        typed = await _typed(request)
-        [page] = (each for each in PAGES if each.show is try_it)
-        asking = page._replace(show=lambda look: try_it(look, typed.get("call", "")))
-        look, shown = await self._made(asking, request)
-        return _framed(request, page, look, shown)
+        typed = await _read_form(request)
+        [page] = (each for each in PAGES if each.show is show_try_it)
+        asking = page._replace(show=lambda look: show_try_it(look, typed.get("call", "")))
+        look, shown = await self._make_page(asking, request)
+        return _frame_page(request, page, look, shown)
 
-    async def review(self, request: Request) -> Response:
+    async def change_review(self, request: Request) -> Response:
         """Say what is done about a pattern or a recommendation, and go back to where that was."""
-        typed = await _typed(request)
+        typed = await _read_form(request)
 
-        async def change(look: Look) -> Shown:
+        async def change_state(look: Look) -> Shown:
             check_scope(look.context.caller, "admin")
             asked = {"state": typed.get("state", ""), "reason": typed.get("reason") or None}
             try:
@@ -159,13 +159,15 @@ class Dashboard:
                     await change_recommendation(look.space, subject, change)
             except (UnknownNameError, InvalidChangeError, ValidationError) as error:
                 what = "That is no state." if isinstance(error, ValidationError) else str(error)
-                return _missing("Not changed", what, "Go back, and try again.", 422)
+                return _show_missing("Not changed", what, "Go back, and try again.", 422)
             return Shown("Changed", h.Html())
 
-        look, shown = await self._made(Page("/review", change), request)
+        look, shown = await self._make_page(Page("/review", change_state), request)
         back = typed.get("back", "")
         if look is None or shown.title != "Changed":
-            return _framed(request, Page("/review", change), look, replace(shown, is_live=False))
+            return _frame_page(
+                request, Page("/review", change_state), look, replace(shown, is_live=False)
+            )
         self._shared.forget()
         is_here = h.is_local(back) and back.startswith(f"{PREFIX}/")
         return RedirectResponse(back if is_here else f"{PREFIX}/", 303, HEADERS)
@@ -173,28 +175,33 @@ class Dashboard:
     def signed_in(self, answer: Answer) -> Answer:
         """Return the same for who has signed in; for others the way to do so."""
 
-        async def answered(request: Request) -> Response:
+        async def answer_viewer(request: Request) -> Response:
             if access_of(request.scope) is None and self._lifecycle.context is not None:
                 return RedirectResponse(_SIGN_IN, 303, HEADERS)
             return await answer(request)
 
-        return answered
+        return answer_viewer
 
     async def sign_in(self, request: Request) -> Response:
         """A session for a key; the page to ask for one, and again for one that does not hold."""
         context, refused = self._lifecycle.context, None
         if context is not None and request.method == "POST":
             try:
-                access = context.keys.access((await _typed(request)).get("key", "").strip())
+                access = context.keys.find_access(
+                    (await _read_form(request)).get("key", "").strip()
+                )
             except InvalidTokenError as error:
                 refused = str(error)
             else:
                 response = RedirectResponse(f"{PREFIX}/", 303, HEADERS)
-                self._set_session(request, response, context.keys.session(access, _SESSION_S))
+                self._set_session(request, response, context.keys.make_session(access, _SESSION_S))
                 return response
-        content, status = h.render("sign_in", refused=refused), 200 if refused is None else 401
+        content, status = (
+            h.render_template("sign_in", refused=refused),
+            200 if refused is None else 401,
+        )
         shown = Shown("Sign in", content, status=status, is_live=False)
-        return _framed(request, Page("/sign-in", overview), None, shown)
+        return _frame_page(request, Page("/sign-in", show_overview), None, shown)
 
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
@@ -215,39 +222,41 @@ class Dashboard:
             samesite="strict",
         )
 
-    async def _made(self, page: Page, request: Request) -> tuple[Look | None, Shown]:
+    async def _make_page(self, page: Page, request: Request) -> tuple[Look | None, Shown]:
         look: Look | None = None
         try:
-            look = await self._look(request)
-            look = _checked(look)
+            look = await self._open_look(request)
+            look = _check_look(look)
             return look, await page.show(look)
         except NothingHereError as error:
-            return look, _missing("Not found", error.what, error.cure, 404)
+            return look, _show_missing("Not found", error.what, error.cure, 404)
         except UnavailableError as error:
             what = f"{safe_message(error.message).capitalize()}."
-            return look, _missing(
+            return look, _show_missing(
                 "Aftercall", what, "This page loads itself again.", error.status_code
             )
         except ProblemError as error:
             cure = "Sign out, and sign in with another key."
-            return None, _missing("Not shown", safe_message(error.message), cure, error.status_code)
+            return None, _show_missing(
+                "Not shown", safe_message(error.message), cure, error.status_code
+            )
         except Exception as error:  # noqa: BLE001  # whatever it is, its reader gets a page
             log_event(logger, "page not shown", level="error", error=error, page=page.path)
-            return look, _missing(
+            return look, _show_missing(
                 "Not shown",
                 "This page cannot be shown at the moment.",
                 "It loads itself again; the service's log says why.",
                 503 if isinstance(error, StoreError) else 500,
             )
 
-    async def _look(self, request: Request) -> Look:
-        context = opened(request, "read")
+    async def _open_look(self, request: Request) -> Look:
+        context = open_for(request, "read")
         access = context.caller
         query, named = dict(request.query_params), dict(request.path_params)
         if MOVED in query:
             named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
         known = await self._shared.get("workspaces", context.store.events.heads, _LIVE_S)
-        home = DEFAULT_WORKSPACE if access.sees(DEFAULT_WORKSPACE) else access.workspace
+        home = DEFAULT_WORKSPACE if access.sees_workspace(DEFAULT_WORKSPACE) else access.workspace
         return Look(
             context=context,
             workspace=query.get("workspace", home),
@@ -255,7 +264,7 @@ class Dashboard:
             path=request.url.path.removeprefix(PREFIX) or "/",
             query=query,
             named=named,
-            workspaces=sorted(each for each in {home, *known} if access.sees(each)),
+            workspaces=sorted(each for each in {home, *known} if access.sees_workspace(each)),
             shared=self._shared,
         )
 
@@ -264,28 +273,28 @@ def install_dashboard(app: FastAPI, settings: Settings, lifecycle: Lifecycle) ->
     """Add all routes below `/dashboard`; none of them is in the OpenAPI document."""
     inside = Dashboard(settings, lifecycle)
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
-    router.add_api_route("/static/{name}", _static, methods=["GET"])
+    router.add_api_route("/static/{name}", _send_asset, methods=["GET"])
     router.add_api_route("/try", inside.signed_in(inside.post), methods=["POST"])
-    router.add_api_route("/review", inside.signed_in(inside.review), methods=["POST"])
+    router.add_api_route("/review", inside.signed_in(inside.change_review), methods=["POST"])
     router.add_api_route("/sign-in", inside.sign_in, methods=["GET", "POST"])
     router.add_api_route("/sign-out", inside.sign_out, methods=["POST"])
-    for page in (*PAGES, Page("/{rest:path}", _no_page)):
+    for page in (*PAGES, Page("/{rest:path}", _refuse_page)):
         get = inside.signed_in(partial(inside.get, page))
         for path in (page.path, "") if page.path == "/" else (page.path,):
             router.add_api_route(path, get, methods=["GET"])
     app.include_router(router)
 
 
-async def _typed(request: Request) -> dict[str, str]:
+async def _read_form(request: Request) -> dict[str, str]:
     body = (await request.body()).decode("utf-8", "replace")
     return dict(parse_qsl(body, keep_blank_values=True, errors="replace"))
 
 
-async def _no_page(_: Look) -> Shown:
+async def _refuse_page(_: Look) -> Shown:
     raise NothingHereError("There is no such page.", "See the navigation for those there are.")
 
 
-def _checked(look: Look) -> Look:
+def _check_look(look: Look) -> Look:
     # Shown as another one, it would be believed: a link states what it is a link to.
     if look.workspace not in look.workspaces:
         raise NothingHereError(
@@ -304,11 +313,11 @@ def _checked(look: Look) -> Look:
     return replace(look, window=asked)
 
 
-def _missing(title: str, what: str, cure: str, status: int) -> Shown:
-    return Shown(title, h.render("missing", what=what, cure=cure), status=status)
+def _show_missing(title: str, what: str, cure: str, status: int) -> Shown:
+    return Shown(title, h.render_template("missing", what=what, cure=cure), status=status)
 
 
-def _file(table: h.DataTable, kind: str) -> Response:
+def _send_table(table: h.DataTable, kind: str) -> Response:
     is_json = kind == "json"
     name = table.file_name("json" if is_json else "csv")
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
@@ -320,7 +329,7 @@ def _file(table: h.DataTable, kind: str) -> Response:
 
 
 @cache
-def _assets() -> dict[str, tuple[str, bytes]]:
+def _read_assets() -> dict[str, tuple[str, bytes]]:
     """Return names, which change with the content, so that browsers may keep a file for good."""
     folder, found = Path(dashboard.__file__).parent / "static", {}
     for path, kind in ((folder / "dashboard.css", "text/css"),
@@ -330,19 +339,19 @@ def _assets() -> dict[str, tuple[str, bytes]]:
     return found
 
 
-async def _static(request: Request) -> Response:
-    if (asset := _assets().get(request.path_params["name"])) is None:
+async def _send_asset(request: Request) -> Response:
+    if (asset := _read_assets().get(request.path_params["name"])) is None:
         raise NotFoundProblemError("there is no such file")
     kind, content = asset
     kept = {"cache-control": "public, max-age=31536000, immutable"}
     return Response(content, media_type=kind, headers=HEADERS | kept)
 
 
-def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Response:
+def _frame_page(request: Request, page: Page, look: Look | None, shown: Shown) -> Response:
     """Return the whole document, or 304 where the asker has it already."""
     chosen = request.cookies.get(THEME_COOKIE, "auto")
-    style, script = _assets()
-    html = h.render(
+    style, script = _read_assets()
+    html = h.render_template(
         "frame",
         shown=shown,
         look=look,

@@ -46,9 +46,9 @@ class SearchedCalls(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None
 
-    def includes(self, call: Execution) -> bool:
+    def includes_call(self, call: Execution) -> bool:
         """Return whether a call is asked for, as far as its names and its time say."""
-        tool = w.tool_name(ToolName(server_name=call.server_name, tool_name=call.tool_name))
+        tool = w.format_tool(ToolName(server_name=call.server_name, tool_name=call.tool_name))
         return (
             self.tool.casefold() in tool.casefold()
             and self.agent.casefold() in call.agent.casefold()
@@ -57,7 +57,7 @@ class SearchedCalls(NamedTuple):
             and (self.until is None or call.timestamp <= self.until)
         )
 
-    def says(self, call: Execution) -> bool:
+    def has_words(self, call: Execution) -> bool:
         """Return whether the text stands in a call, which is masked as it is shown."""
         said = [call.context or "", json.dumps(call.parameters, ensure_ascii=False)]
         said += [call.error.message, call.error.type] if call.error else []
@@ -87,7 +87,7 @@ class FoundCalls:
     """Whether it came to the first call that is stored."""
 
 
-async def search(space: Space, wanted: SearchedCalls) -> FoundCalls:
+async def search_calls(space: Space, wanted: SearchedCalls) -> FoundCalls:
     """Return the latest stored calls that are asked for; next to the event loop, and bounded."""
     context, workspace = space
     found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
@@ -98,12 +98,12 @@ async def search(space: Space, wanted: SearchedCalls) -> FoundCalls:
             break
         before, found.back_to = page[-1].position, page[-1].received_at
         found.looked += len(page)
-        found.calls += await asyncio.to_thread(_matching, page, wanted, context.redactor)
+        found.calls += await asyncio.to_thread(_filter_calls, page, wanted, context.redactor)
     del found.calls[MAX_FOUND:]
     return found
 
 
-def _matching(
+def _filter_calls(
     events: Sequence[Event], wanted: SearchedCalls, redactor: Redactor
 ) -> list[FoundCall]:
     needle = json.dumps(wanted.text, ensure_ascii=False)[1:-1].casefold()
@@ -113,12 +113,12 @@ def _matching(
         if needle not in event.data.decode("utf-8", "replace").casefold():
             continue
         call = execution_of(event).execution
-        if wanted.includes(call) and wanted.says(masked := redactor.call(call)):
+        if wanted.includes_call(call) and wanted.has_words(masked := redactor.call(call)):
             found.append(FoundCall(event.session or "", masked))
     return found
 
 
-async def sessions(look: Look) -> Shown:
+async def show_sessions(look: Look) -> Shown:
     """Return the page: the latest sessions, or the calls that a form asks for."""
     asked = {name: look.query.get(name, "").strip()[:256] for name in FIELDS}
     wanted = SearchedCalls(
@@ -126,18 +126,18 @@ async def sessions(look: Look) -> Shown:
         asked["agent"],
         asked["text"],
         asked["parameter"],
-        _moment(asked["since"]),
-        _moment(asked["until"]),
+        _read_moment(asked["since"]),
+        _read_moment(asked["until"]),
     )
     # To mask all that is looked at takes longer than a page may, so that is not done each second.
     found = await (
-        look.rarely(f"calls {wanted}", lambda: search(look.space, wanted))
+        look.rarely(f"calls {wanted}", lambda: search_calls(look.space, wanted))
         if wanted.text
-        else search(look.space, wanted)
+        else search_calls(look.space, wanted)
     )
     by_session = gathered((each.session, each) for each in found.calls)
 
-    def link(session: str) -> h.Anchor:
+    def link_page(session: str) -> h.Anchor:
         return h.Anchor(session_name(session), look.link(f"/sessions/{session}"))
 
     return look.shows(
@@ -148,29 +148,29 @@ async def sessions(look: Look) -> Shown:
         found=found,
         sessions=list(by_session.values()),
         session_columns=[
-            h.Column("session", "Session", of=lambda calls: link(calls[0].session)),
+            h.Column("session", "Session", of=lambda calls: link_page(calls[0].session)),
             h.Column("agent", "Agent", of=lambda calls: calls[0].call.agent),
             h.Column("calls", "Calls found", "number", of=len),
             h.Column("failures", "Failures", "number",
                      of=lambda calls: sum(each.call.outcome == "failure" for each in calls)),
-            h.Column("tools", "Tools", of=lambda calls: w.folded(
-                w.tool_name(each.tool) for each in calls)),
+            h.Column("tools", "Tools", of=lambda calls: w.fold_names(
+                w.format_tool(each.tool) for each in calls)),
             h.Column("last", "Last call", "time", of=lambda calls: calls[0].call.timestamp),
         ],
         call_columns=[
             h.Column("at", "When", "time", of=lambda each: each.call.timestamp),
             look.whole_tool_column(),
             h.Column("outcome", "Outcome", of=lambda each: each.call.outcome),
-            h.Column("said", "What it said", of=lambda each: w.one_line(
+            h.Column("said", "What it said", of=lambda each: w.format_line(
                 w.error_words(each.call.error), w.MAX_SIGNATURE) if each.call.error else ""),
             h.Column("agent", "Agent", of=lambda each: h.Anchor(
                 each.call.agent, look.agent(each.call.agent))),
-            h.Column("session", "Session", of=lambda each: link(each.session)),
+            h.Column("session", "Session", of=lambda each: link_page(each.session)),
         ],
     )  # fmt: skip
 
 
-def _moment(text: str) -> datetime | None:
+def _read_moment(text: str) -> datetime | None:
     if not text:
         return None
     try:
@@ -200,16 +200,16 @@ class SessionStep(NamedTuple):
     mends: ShownRepair | None = None
 
 
-async def session(look: Look) -> Shown:
+async def show_session(look: Look) -> Shown:
     """Return the page of one."""
     name = look.named["session"]
-    if not (steps := await steps_of(look.space, name)):
+    if not (steps := await read_steps(look.space, name)):
         raise NothingHereError(
-            f"There is no call of a session {w.one_line(session_name(name), 80)!r}.",
+            f"There is no call of a session {w.format_line(session_name(name), 80)!r}.",
             "Its calls may have expired. The page Sessions lists the latest.",
         )
     return look.shows(
-        f"Session {w.one_line(session_name(name))}",
+        f"Session {w.format_line(session_name(name))}",
         "session",
         steps=steps,
         failures=sum(each.call.outcome == "failure" for each in steps),
@@ -218,7 +218,7 @@ async def session(look: Look) -> Shown:
     )
 
 
-async def steps_of(space: Space, session: str) -> list[SessionStep]:
+async def read_steps(space: Space, session: str) -> list[SessionStep]:
     """Return the latest calls of a session, masked, in their order."""
     context, workspace = space
     events = await context.store.events.latest(

@@ -16,7 +16,7 @@ FEW: Final = 30
 """Outcomes of one bin below which its share states little: its standard error is near 0.1."""
 
 
-async def suggestions(look: Look) -> Shown:
+async def show_suggestions(look: Look) -> Shown:
     """Return the page."""
     reflection = await read_reflection(look.space, Window(window=look.window))
     confidence = await read_confidence(look.space)
@@ -33,7 +33,7 @@ async def suggestions(look: Look) -> Shown:
         trust=trust_words(confidence),
         repair_words=repair_words,
         enough=ENOUGH_OUTCOMES,
-        chart=scatter_chart(title, across, "share that succeeded", points(confidence.bins)),
+        chart=scatter_chart(title, across, "share that succeeded", list_points(confidence.bins)),
         actions=[h.Column("action", "Best suggestion"), _ANSWERS],
         kinds=[h.Column("category", "Kind of error"), _ANSWERS],
         tenths=_TENTHS,
@@ -53,13 +53,13 @@ def shadow_rows(shadow: m.ShadowCounts) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = [
         {
             "what": said,
-            "calls": w.calls(counts),
+            "calls": w.count_calls(counts),
             "worked": counts.successes,
             "failed": counts.failures,
         }
         for said, counts in counted
     ]
-    alone = shadow.repaired_after - w.calls(shadow.same) - w.calls(shadow.other)
+    alone = shadow.repaired_after - w.count_calls(shadow.same) - w.count_calls(shadow.other)
     left = "repaired after it failed, and the agent left it"
     return [*rows, {"what": left, "calls": max(0, alone), "worked": None, "failed": None}]
 
@@ -69,14 +69,14 @@ def bin_name(each: m.ConfidenceBin) -> str:
     return f"{each.at_least * 100:.0f} to {each.below * 100:.0f} %"
 
 
-def gap(each: m.ConfidenceBin) -> float | None:
+def find_gap(each: m.ConfidenceBin) -> float | None:
     """Return the share of successes minus the mean confidence; None without outcomes."""
     if each.mean_confidence is None or each.succeeded is None:
         return None
     return each.succeeded - each.mean_confidence
 
 
-def points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
+def list_points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
     """Mean confidence and share of successes of bins with outcomes; those with few apart."""
     found: dict[str, list[Point]] = {f"{FEW} outcomes or more": [], "fewer": []}
     for each in bins:
@@ -88,13 +88,13 @@ def points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
 
 def trust_words(confidence: m.ConfidenceStatistics) -> str:
     """Return what the calibration states, in a sentence or two."""
-    of = f"Of {w.counted(confidence.judged, 'outcome')}, "
+    of = f"Of {w.format_noun(confidence.judged, 'outcome')}, "
     if (error := confidence.expected_calibration_error) is None:
         return f"{of}none says how sure the suggestion was."
     on_average = (
         f"{of}what was promised and what came of it differ by {_points_apart(error)} on average."
     )
-    enough = [(gap(each) or 0.0, each) for each in confidence.bins if each.judged >= FEW]
+    enough = [(find_gap(each) or 0.0, each) for each in confidence.bins if each.judged >= FEW]
     if not enough:
         return (
             f"{on_average} No tenth of the scale has {FEW} outcomes yet, so a single point says "
@@ -113,10 +113,10 @@ def effect_words(reflection: m.ReflectionStatistics) -> str:
     if before is None or after is None:
         return "No call in this window."
     return (
-        f"{w.percent(before)} of the calls were right as they were sent; with "
-        f"{w.counted(reflection.repaired_before.successes, 'repair')} before the call and "
-        f"{w.counted(reflection.retries.successes, 'repair')} after it, {w.percent(after)} of the "
-        f"tasks succeeded: {_points_apart(after - before)} more."
+        f"{w.format_percent(before)} of the calls were right as they were sent; with "
+        f"{w.format_noun(reflection.repaired_before.successes, 'repair')} before the call and "
+        f"{w.format_noun(reflection.retries.successes, 'repair')} after it, "
+        f"{w.format_percent(after)} of the tasks succeeded: {_points_apart(after - before)} more."
     )
 
 
@@ -124,8 +124,10 @@ def repair_words(times: m.RepairTimes) -> tuple[str, str]:
     """Return the median time to repair, and what it is made from."""
     if not times.repairs or times.p50_ms is None:
         return "-", "no repair in the window"
-    slow = "" if times.p95_ms is None else f", 95 % within {w.duration(times.p95_ms)}"
-    return w.duration(times.p50_ms), f"median of {w.counted(times.repairs, 'repair')}{slow}"
+    slow = "" if times.p95_ms is None else f", 95 % within {w.format_duration(times.p95_ms)}"
+    return w.format_duration(
+        times.p50_ms
+    ), f"median of {w.format_noun(times.repairs, 'repair')}{slow}"
 
 
 def _points_apart(difference: float) -> str:
@@ -144,5 +146,5 @@ _TENTHS: Final = (
     h.Column("judged", "Outcomes", "number"),
     h.Column("mean_confidence", "Mean", "percent", "mean confidence"),
     h.Column("succeeded", "Succeeded", "percent"),
-    h.Column("gap", "Difference", "percent", "above 0: more succeeded than was promised", gap),
+    h.Column("gap", "Difference", "percent", "above 0: more succeeded than was promised", find_gap),
 )

@@ -27,7 +27,7 @@ from service.dashboard.failures import pattern_columns
 from service.dashboard.look import Look, Shown
 from service.dashboard.profile import columns_of, parameters_of, record_of
 from service.dashboard.recommendations import ASKS
-from service.dashboard.tools import place_of
+from service.dashboard.tools import tool_place
 from service.errors import NotPromotedError
 from service.requests import WindowList
 
@@ -36,7 +36,7 @@ _MAX_LINES: Final = 4
 UNNAMED: Final = "calls that name no version"
 
 
-async def tool(look: Look) -> Shown:
+async def show_tool(look: Look) -> Shown:
     """Return the page, by a registered id or by `?server=&name=`.
 
     Of an unknown name, what was meant.
@@ -49,7 +49,7 @@ async def tool(look: Look) -> Shown:
             read_health(look.space, asked) if asked else read_recorded_health(look.context, key)
         )
     except UnknownToolError as error:
-        return _unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
+        return _show_unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
     now, former = (
         ToolWindow(window=each, tool_name=key.tool_name, server_name=key.server_name)
@@ -57,16 +57,16 @@ async def tool(look: Look) -> Shown:
     )
     trend = await read_trend(look.space, now)
     latency = await read_latency(look.space, now)
-    evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
+    evidence = await look.rarely(f"evidence of {key}", lambda: read_evidence(look, health))
     met = await read_pattern_statistics(look.space, WindowList(window=look.window, limit=500))
     earlier = await read_trend(look.space, former)
     took = [each.duration_ms for each in latency.points]
-    at = w.axis([each.at for each in latency.points])
+    at = w.label_axis([each.at for each in latency.points])
     lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
     rows = evidence["parameters"].rows if evidence["parameters"] else []
-    rates = {w.one_line(e.version): e.points for e in reversed(trend.versions[:_MAX_LINES])}
+    rates = {w.format_line(e.version): e.points for e in reversed(trend.versions[:_MAX_LINES])}
     return look.shows(
-        w.tool_name(health.tool),
+        w.format_tool(health.tool),
         "tool",
         of=trend,
         health=health,
@@ -79,7 +79,7 @@ async def tool(look: Look) -> Shown:
         by_version=rates_chart("Success rate by version", trend, rates) if rates else None,
         latency=line_chart("Latency of this tool", at, lines, "ms"),
         asks=ASKS,
-        patterns=[e for e in met.patterns if place_of(e.pattern.tool) == place_of(health.tool)],
+        patterns=[e for e in met.patterns if tool_place(e.pattern.tool) == tool_place(health.tool)],
         pattern_columns=[e for e in pattern_columns(look) if e.key not in ("server", "agents")],
         parameter_columns=columns_of(rows),
         candidates=[
@@ -104,7 +104,7 @@ async def tool(look: Look) -> Shown:
     )  # fmt: skip
 
 
-async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
+async def read_evidence(look: Look, health: ToolHealth) -> dict[str, Any]:
     """Return what a tool's page shows next to statistics and health.
 
     Fitness, and what it is not for.
@@ -166,8 +166,8 @@ def version_rows(
             ids.setdefault(next(same, stated), []).append(each.tool.tool_id)
     rows: list[h.Row] = [
         {
-            "version": w.one_line(name) if name else UNNAMED,
-            "ids": w.one_line(", ".join(sorted(tool_ids)), w.MAX_SENTENCE) or "-",
+            "version": w.format_line(name) if name else UNNAMED,
+            "ids": w.format_line(", ".join(sorted(tool_ids)), w.MAX_SENTENCE) or "-",
             "successes": version.successes if version else 0,
             "failures": version.failures if version else 0,
             "quality": quality_of(version.trials if version else (), now=now),
@@ -177,22 +177,22 @@ def version_rows(
         for version in (known.get(name),)
     ]
 
-    def order(row: h.Row) -> tuple[float, str]:
+    def sort_key(row: h.Row) -> tuple[float, str]:
         seen = row["last_seen"]
         return -seen.timestamp() if isinstance(seen, datetime) else 0.0, str(row["version"])
 
-    return sorted(rows, key=order)
+    return sorted(rows, key=sort_key)
 
 
-def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
-    shown = w.one_line(name, w.MAX_SENTENCE)
+def _show_unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
+    shown = w.format_line(name, w.MAX_SENTENCE)
     page = look.shows(
         "No such tool",
         "no_tool",
         name=repr(shown),
         several=any(each.endswith(f"/{name}") for each in nearest),
         names=[
-            h.Anchor(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}"))
+            h.Anchor(w.format_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}"))
             for each in nearest
         ],
     )

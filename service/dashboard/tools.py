@@ -19,19 +19,19 @@ ToolId = tuple[str | None, str]
 """Server and name: a tool as calls name it."""
 
 
-async def tools(look: Look) -> Shown:
+async def show_tools(look: Look) -> Shown:
     """Return the page."""
     found = await list_tool_statistics(look.space, WindowList(window=look.window, limit=MAX_TOOLS))
     earlier = await read_called_tools(look.space, look.before, MAX_TOOLS)
     registered = await look.context.memory.tools(look.workspace)
     open_ones = await open_recommendations(look)
-    before = {place_of(each.tool): each for each in earlier}
+    before = {tool_place(each.tool): each for each in earlier}
     columns = [
         *look.tool_columns(),
-        h.Column("calls", "Calls", "number", of=w.calls),
+        h.Column("calls", "Calls", "number", of=w.count_calls),
         h.Column("success", "Success", "percent", of=w.success_rate),
         h.Column("before", "Before", "percent", "Success in the same span before.",
-               lambda each: w.success_rate(before.get(place_of(each.tool), CallCounts()))),
+               lambda each: w.success_rate(before.get(tool_place(each.tool), CallCounts()))),
         h.Column("p50", "p50", "duration", "Half of the calls took no longer.",
                lambda each: each.duration_ms and each.duration_ms.p50),
         h.Column("p95", "p95", "duration", "19 of 20 calls took no longer.",
@@ -41,7 +41,7 @@ async def tools(look: Look) -> Shown:
         h.Column("warning", "Warning", "text", "Its failures point to several jobs.",
                lambda each: "several jobs" if each.cohesion_warning else ""),
         h.Column("recommendations", "Recommendations", "number", "Open ones.",
-               lambda each: len(open_ones.get(place_of(each.tool), ()))),
+               lambda each: len(open_ones.get(tool_place(each.tool), ()))),
         h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
     ]  # fmt: skip
     return look.shows(
@@ -52,15 +52,15 @@ async def tools(look: Look) -> Shown:
         tools=with_never_called(found.tools, registered),
         columns=[each for each in columns if earlier or each.key != "before"],
         open_ones=sum(map(len, open_ones.values())),
-        called=sum(bool(w.calls(each)) for each in found.tools),
-        made=sum(map(w.calls, found.tools)) + w.calls(found.other_tools),
+        called=sum(bool(w.count_calls(each)) for each in found.tools),
+        made=sum(map(w.count_calls, found.tools)) + w.count_calls(found.other_tools),
         worked=sum(each.successes for each in (*found.tools, found.other_tools)),
         earlier=add_pairs((each.successes, each.failures) for each in earlier),
         warned=sum(each.cohesion_warning for each in found.tools),
     )
 
 
-def place_of(tool: ToolName) -> ToolId:
+def tool_place(tool: ToolName) -> ToolId:
     """Return the tool as calls name it."""
     return tool.server_name, tool.tool_name
 
@@ -73,7 +73,7 @@ def with_never_called(
         (each.tool.server_name, each.tool.name): each.tool
         for each in sorted(registered, key=lambda one: (one.tool.updated_at, one.tool.tool_id))
     }
-    only = latest.keys() - {place_of(each.tool) for each in called}
+    only = latest.keys() - {tool_place(each.tool) for each in called}
     never = (
         ToolName(tool_id=each.tool_id, server_name=each.server_name, tool_name=each.name)
         for each in sorted((latest[place] for place in only), key=lambda one: one.tool_id)
@@ -87,6 +87,6 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
     async def read() -> dict[ToolId, list[Recommendation]]:
         asked = RecommendationQuery(state="open", limit=1_000)
         found = (await list_recommendations(look.space, asked)).recommendations
-        return gathered((place_of(each.tool), each) for each in found if each.tool is not None)
+        return gathered((tool_place(each.tool), each) for each in found if each.tool is not None)
 
     return await look.rarely("open recommendations", read)

@@ -37,7 +37,7 @@ _SOURCES: Final = {
 _MAX_VALUE: Final = 300
 
 
-async def try_it(look: Look, typed: str | None = None) -> Shown:
+async def show_try_it(look: Look, typed: str | None = None) -> Shown:
     """The page; with an answer when the form was sent with a text (`?call=` only fills it in)."""
     answer, fault = h.Html(), ""
     if typed is not None:
@@ -48,19 +48,26 @@ async def try_it(look: Look, typed: str | None = None) -> Shown:
             )
         except ProblemError as error:
             fault = safe_message(error.message)
-            answer = h.render("answer", said="Nothing was asked: the form says what is wrong.")
+            answer = h.render_template(
+                "answer", said="Nothing was asked: the form says what is wrong."
+            )
         except (StoreError, EmbeddingError, VectorIndexError) as error:
             logger.warning("nothing could be tried out: %s", error)
-            answer = h.render(
+            answer = h.render_template(
                 "answer", said="The service cannot answer at this moment; its log says why."
             )
         else:
-            answer = h.render(
+            answer = h.render_template(
                 "answer",
                 said=answer_words(response),
                 response=response,
                 suggestions=[
-                    (each, headline(each), confidence_words(each), evidence_pairs(each.evidence))
+                    (
+                        each,
+                        write_headline(each),
+                        confidence_words(each),
+                        evidence_pairs(each.evidence),
+                    )
                     for each in response.suggestions
                 ],
                 sure=SURE,
@@ -95,23 +102,26 @@ def request_of(text: str) -> SuggestRequest:
 
 def answer_words(response: SuggestResponse) -> str:
     """Return the answer in one sentence, for who listens instead of looking."""
-    took = f"answered in {w.duration(response.took_ms)}"
+    took = f"answered in {w.format_duration(response.took_ms)}"
     if response.abstained:
-        reason = w.one_line(response.reason or "nothing is known of this failure", 2_000)
+        reason = w.format_line(response.reason or "nothing is known of this failure", 2_000)
         return f"No suggestion: {reason} ({took})."
     best, many = response.suggestions[0], len(response.suggestions)
-    others = f", and {w.count(many - 1)} more" if many > 1 else ""
-    return f"{headline(best)}, confidence {w.percent(best.confidence)}{others} ({took})."
+    others = f", and {w.format_count(many - 1)} more" if many > 1 else ""
+    return (
+        f"{write_headline(best)}, confidence {w.format_percent(best.confidence)}{others} ({took})."
+    )
 
 
-def headline(suggestion: Suggestion) -> str:
+def write_headline(suggestion: Suggestion) -> str:
     """Return what is to be done, in one line."""
-    tool = w.one_line(suggestion.tool or "none is named", _MAX_VALUE)
-    changes = w.counted(len(suggestion.changes), "change")
+    tool = w.format_line(suggestion.tool or "none is named", _MAX_VALUE)
+    changes = w.format_noun(len(suggestion.changes), "change")
     after = suggestion.retry_after_ms
+    wait = f" after {w.format_duration(after)}" if after else ""
     return {
         "change_parameters": f"Change the parameters: {changes}",
-        "retry_unchanged": f"Call again unchanged{f' after {w.duration(after)}' if after else ''}",
+        "retry_unchanged": f"Call again unchanged{wait}",
         "switch_tool": f"Call another tool: {tool}",
         "call_first": f"Call first: {tool}",
         "escalate": "Hand it over to somebody who can decide",
@@ -120,30 +130,27 @@ def headline(suggestion: Suggestion) -> str:
 
 def confidence_words(suggestion: Suggestion) -> str:
     """Return the confidence with its interval, and what it means for a gateway."""
-    words = w.percent(suggestion.confidence)
+    words = w.format_percent(suggestion.confidence)
     if suggestion.confidence_interval is not None:
         low, high = suggestion.confidence_interval
-        words += f", 90 % interval {w.percent(low)} to {w.percent(high)}"
+        words += f", 90 % interval {w.format_percent(low)} to {w.format_percent(high)}"
+    sure = w.format_percent(SURE)
     if suggestion.confidence > SURE:
-        return (
-            f"{words}; above {w.percent(SURE)}, where a gateway retries by itself if that is safe"
-        )
-    return (
-        f"{words}; not above {w.percent(SURE)}, so that a gateway leaves the decision to the agent"
-    )
+        return f"{words}; above {sure}, where a gateway retries by itself if that is safe"
+    return f"{words}; not above {sure}, so that a gateway leaves the decision to the agent"
 
 
-def _value(value: JsonValue) -> str:
-    return w.one_line(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
+def _show_value(value: JsonValue) -> str:
+    return w.format_line(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
 
 
 _CHANGES: Final = (
     h.Column("op", "Operation"),
     h.Column("path", "Parameter", of=lambda each: each.path or "(everything)"),
     h.Column("from", "From",
-             of=lambda each: "(absent)" if each.op == "add" else _value(each.from_)),
+             of=lambda each: "(absent)" if each.op == "add" else _show_value(each.from_)),
     h.Column("value", "To",
-             of=lambda each: "(absent)" if each.op == "remove" else _value(each.value)),
+             of=lambda each: "(absent)" if each.op == "remove" else _show_value(each.value)),
     h.Column("reason", "Why"),
 )  # fmt: skip
 
@@ -152,9 +159,9 @@ def evidence_pairs(evidence: Evidence) -> list[tuple[str, str]]:
     """Return what a suggestion rests on."""
     sources = ", ".join(_SOURCES[each] for each in evidence.sources)
     return [
-        ("Repairs with the same edit", w.count(evidence.repairs)),
-        ("Successes that agree", w.count(evidence.successes)),
-        ("Failures after the same edit", w.count(evidence.failures)),
+        ("Repairs with the same edit", w.format_count(evidence.repairs)),
+        ("Successes that agree", w.format_count(evidence.successes)),
+        ("Failures after the same edit", w.format_count(evidence.failures)),
         ("Drawn from", sources or "nothing that was recorded"),
         *(("Execution", each) for each in evidence.execution_ids),
     ]

@@ -35,29 +35,29 @@ _READ: Final = 20
 """Times the limit that is looked at: what is beyond can hardly become visible within it."""
 
 
-def count(value: int) -> str:
+def format_count(value: int) -> str:
     """`12,345`."""
     return f"{value:,}"
 
 
-def counted(value: int, noun: str) -> str:
+def format_noun(value: int, noun: str) -> str:
     """`1 call`, `12,345 calls`."""
-    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+    return f"{format_count(value)} {noun}{'' if value == 1 else 's'}"
 
 
-def percent(share: float | None) -> str:
+def format_percent(share: float | None) -> str:
     """Return a share in [0, 1] as `94.0 %`, `> 99.9 %` where it is not all; `-` for None."""
     if share is None:
         return "-"
     return "> 99.9 %" if 0.9995 <= share < 1 else f"{share * 100:.1f} %"
 
 
-def score(value: float | None, digits: int = 2) -> str:
+def format_score(value: float | None, digits: int = 2) -> str:
     """`0.83`; `-` for None."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def duration(milliseconds: float | None) -> str:
+def format_duration(milliseconds: float | None) -> str:
     """`8.0 ms`, `2.3 s`, `4.0 min`, `1.5 h`; `-` for None."""
     if milliseconds is None:
         return "-"
@@ -71,65 +71,71 @@ def duration(milliseconds: float | None) -> str:
     return f"{seconds:.1f} h"
 
 
-def moment(at: datetime | None) -> str:
+def format_moment(at: datetime | None) -> str:
     """`2026-11-22 14:05`, in UTC; `-` for None."""
     return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def axis(moments: Sequence[datetime]) -> list[str]:
+def label_axis(moments: Sequence[datetime]) -> list[str]:
     """Labels of points in time, in UTC: `22 14:00` where an hour is between them, else `11-22`."""
     by_hour = len(moments) > 1 and moments[1] - moments[0] < timedelta(days=1)
     return [each.astimezone(UTC).strftime("%d %H:%M" if by_hour else "%m-%d") for each in moments]
 
 
-def span_of(window: UsageWindow) -> str:
+def format_window(window: UsageWindow) -> str:
     """`24 hours`, or `2026-11-01 to 2026-11-07`."""
     return WINDOWS.get(window) or window.replace("..", " to ").replace("T", " ")
 
 
-def within(window: UsageWindow) -> str:
+def format_within(window: UsageWindow) -> str:
     """`in the last 24 hours`, or `from 2026-11-01 to 2026-11-07`."""
-    return f"in the last {span_of(window)}" if window in WINDOWS else f"from {span_of(window)}"
+    return (
+        f"in the last {format_window(window)}"
+        if window in WINDOWS
+        else f"from {format_window(window)}"
+    )
 
 
-def before(earlier: CallCounts | None) -> str:
+def format_before(earlier: CallCounts | None) -> str:
     """`before: 93.1 % of 1,204`, of the same span before; "" where nothing was called then."""
-    if earlier is None or not calls(earlier):
+    if earlier is None or not count_calls(earlier):
         return ""
-    return f"before: {percent(success_rate(earlier))} of {count(calls(earlier))}"
+    return (
+        f"before: {format_percent(success_rate(earlier))} of {format_count(count_calls(earlier))}"
+    )
 
 
-def calls(counts: CallCounts) -> int:
+def count_calls(counts: CallCounts) -> int:
     """Return all calls, however they went."""
     return counts.successes + counts.failures
 
 
 def success_rate(counts: CallCounts) -> float | None:
     """Return the share of calls that succeeded, in [0, 1]; None without calls."""
-    return counts.successes / calls(counts) if calls(counts) else None
+    return counts.successes / count_calls(counts) if count_calls(counts) else None
 
 
-def folded(names: Iterable[str], most: int = 3) -> str:
+def fold_names(names: Iterable[str], most: int = 3) -> str:
     """Different names in their order, at most `most` of them: `a, b, c and 47 more`."""
     different = list(dict.fromkeys(names))
     more = len(different) - most
     said = ", ".join(different[:most])
-    return f"{said} and {count(more)} more" if more > 0 else said
+    return f"{said} and {format_count(more)} more" if more > 0 else said
 
 
-def tool_name(tool: ToolName) -> str:
+def format_tool(tool: ToolName) -> str:
     """Return the name under which the calls of a tool are recorded: `server/tool`, or `tool`."""
     name = tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
-    return one_line(name, 2 * MAX_NAME)
+    return format_line(name, 2 * MAX_NAME)
 
 
 def error_words(error: ExecutionError) -> str:
     """Type, code and message of an error."""
     code = f" ({error.code})" if error.code else ""
-    return visible(f"{error.type}{code}: {error.message}", 2 * MAX_SENTENCE)
+    return escape_hidden(f"{error.type}{code}: {error.message}", 2 * MAX_SENTENCE)
 
 
-def visible(text: str, limit: int = MAX_TEXT) -> str:
+def escape_hidden(text: str, limit: int = MAX_TEXT) -> str:
     r"""Return a text of at most `limit` characters, in which whatever cannot be seen is an escape.
 
     Changes of direction and zero-width characters can make a text read as another one, so they are
@@ -144,11 +150,11 @@ def visible(text: str, limit: int = MAX_TEXT) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def one_line(text: str, limit: int = MAX_NAME) -> str:
+def format_line(text: str, limit: int = MAX_NAME) -> str:
     """Return the same, with every run of white space as one blank."""
-    return visible(" ".join(text[: _READ * limit].split()), limit)
+    return escape_hidden(" ".join(text[: _READ * limit].split()), limit)
 
 
 def as_json(value: JsonValue, limit: int = MAX_TEXT) -> str:
     """Return a value as indented JSON of at most `limit` characters, as `visible`."""
-    return visible(json.dumps(value, indent=2, ensure_ascii=False), limit)
+    return escape_hidden(json.dumps(value, indent=2, ensure_ascii=False), limit)

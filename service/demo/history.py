@@ -28,7 +28,13 @@ from aftercall.errors import AftercallError, ApiError
 from aftercall.models import Promotion
 from service.demo import simulated_agents
 from service.demo.simulated_tools import PHASES, FaultKind, all_tools
-from service.demo.stage import StageError, hosted, learned, saying, temporary_folder
+from service.demo.stage import (
+    StageError,
+    open_service,
+    open_status,
+    temporary_folder,
+    wait_until_learned,
+)
 from service.lifecycle import done_or_stopped, stopped_by_signals
 
 _STAGES = 7
@@ -95,28 +101,28 @@ async def play_history(
     plans = simulated_agents.plan_sessions(seed, days, calls_per_day, moment)
     played: dict[int, simulated_agents.PlayedSession] = {}
 
-    async def play(waiting: Sequence[simulated_agents.SessionPlan]) -> None:
+    async def play_plans(waiting: Sequence[simulated_agents.SessionPlan]) -> None:
         for plan in waiting:
-            played[plan.number] = await _play(client if ask else None, plan, seed, moment)
+            played[plan.number] = await _play_session(client if ask else None, plan, seed, moment)
             on_progress(sum(len(each.calls) for each in played.values()), "agents at work")
 
     reached = -1
     for number in range(_STAGES):
         last = PHASES * (number + 1) // _STAGES - 1
-        await _register(client, range(reached + 1, last + 1), days, moment)
+        await _register_tools(client, range(reached + 1, last + 1), days, moment)
         present = [plan for plan in plans if reached < plan.day <= last]
         reached = last
         try:
             async with asyncio.TaskGroup() as group:
                 for start in range(_AT_ONCE):
-                    group.create_task(play(present[start::_AT_ONCE]))
+                    group.create_task(play_plans(present[start::_AT_ONCE]))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
         stage = [played[plan.number] for plan in present]
         if any(session.calls for session in stage):
             on_progress(sum(len(each.calls) for each in played.values()), "recording and learning")
-            await _record(client, seed, stage)
-            await learned(client, _LEARNED_S)
+            await _record_calls(client, seed, stage)
+            await wait_until_learned(client, _LEARNED_S)
     sessions = [played[plan.number] for plan in plans]
     calls = [call for session in sessions for call in session.calls]
     remarks = [remark for session in sessions for remark in session.remarks]
@@ -134,7 +140,7 @@ async def play_history(
     )
 
 
-async def _play(
+async def _play_session(
     client: AsyncClient | None, plan: simulated_agents.SessionPlan, seed: int, now: datetime
 ) -> simulated_agents.PlayedSession:
     session = simulated_agents.play_session(plan, seed, now)
@@ -149,7 +155,7 @@ async def _play(
         return cast("simulated_agents.PlayedSession", end.value)
 
 
-async def _register(client: AsyncClient, present: range, days: int, now: datetime) -> None:
+async def _register_tools(client: AsyncClient, present: range, days: int, now: datetime) -> None:
     for tool in all_tools():
         spec = tool.spec
         if tool.since not in present:
@@ -159,12 +165,12 @@ async def _register(client: AsyncClient, present: range, days: int, now: datetim
             [before] = [each.spec for each in all_tools() if each.tool_id == spec.evolved_from]
             promotion = Promotion(
                 evolved_version=spec.version or "", original_version=before.version,
-                promoted_at=simulated_agents.moment_of(tool.since, days, now), reason=tool.reason,
+                promoted_at=simulated_agents.story_time(tool.since, days, now), reason=tool.reason,
             )  # fmt: skip
             await client.promote(spec.namespace, promotion)
 
 
-async def _record(
+async def _record_calls(
     client: AsyncClient, seed: int, played: Sequence[simulated_agents.PlayedSession]
 ) -> None:
     made = (call.execution for session in played for call in session.calls)
@@ -178,10 +184,10 @@ async def _record(
             )
     for session in played:
         for remark in session.remarks:
-            await _tell(client, remark)
+            await _report_remark(client, remark)
 
 
-async def _tell(client: AsyncClient, remark: simulated_agents.Remark) -> None:
+async def _report_remark(client: AsyncClient, remark: simulated_agents.Remark) -> None:
     call, tool = remark.call.execution, remark.call.tool
     made_up = Random(f"remark {call.execution_id}")  # noqa: S311  # repeatable, no secret
     own_id = str(UUID(int=made_up.getrandbits(128), version=4))
@@ -210,13 +216,13 @@ async def run_history(
     """
     played = asyncio.Event()
 
-    async def play(folder: Path) -> None:
+    async def play_all(folder: Path) -> None:
         began, total = time.monotonic(), days * calls_per_day
         next_said = 0
-        async with hosted(folder) as here:
-            with saying(console) as say:
+        async with open_service(folder) as here:
+            with open_status(console) as say:
 
-                def show(done: int, words: str) -> None:
+                def show_progress(done: int, words: str) -> None:
                     nonlocal next_said
                     if done >= next_said:
                         next_said = done + total // 10
@@ -224,10 +230,14 @@ async def run_history(
 
                 async with AsyncClient(here.url, timeout_s=_PATIENCE_S) as client:
                     report = await play_history(
-                        client, seed=seed, days=days, calls_per_day=calls_per_day, on_progress=show
+                        client,
+                        seed=seed,
+                        days=days,
+                        calls_per_day=calls_per_day,
+                        on_progress=show_progress,
                     )
                 say("the nightly ingest")
-                is_done = await here.nightly()
+                is_done = await here.run_nightly()
             show_report(console, report)
             if not is_done:
                 console.print(f"The nightly ingest failed; see {folder / 'nightly.log'}")
@@ -241,7 +251,7 @@ async def run_history(
                 raise StageError("the service ended by itself; play the history again")
 
     with stopped_by_signals() as stopping, temporary_folder() as folder:
-        await done_or_stopped(stopping, play(folder))
+        await done_or_stopped(stopping, play_all(folder))
     console.print("The service is stopped, and its made-up data are removed.")
     return 0 if played.is_set() else stopping.status
 

@@ -31,8 +31,15 @@ from aftercall.executors.mcp import McpExecutor
 from aftercall.json_patch import Operation, apply, same_json
 from aftercall.json_values import JsonObject
 from aftercall.toolbox import AsyncToolbox
-from service.demo.simulated_tools import DemoTable, read_table
-from service.demo.stage import DemoStage, StageError, learned, open_stage, saying, temporary_folder
+from service.demo.simulated_tools import DemoTable, read_demo_table
+from service.demo.stage import (
+    DemoStage,
+    StageError,
+    open_stage,
+    open_status,
+    temporary_folder,
+    wait_until_learned,
+)
 
 NAMESPACE = "latest_changes"
 SCENARIO = "list the latest changes of the project"
@@ -70,10 +77,10 @@ class Scene:
     client: AsyncClient
     recorder: Recorder
 
-    async def learned(self) -> None:
+    async def wait_until_learned(self) -> None:
         """Wait until the service has learned from all that was recorded."""
         await asyncio.to_thread(self.recorder.flush)
-        if not await learned(self.client, _LEARNED_S):
+        if not await wait_until_learned(self.client, _LEARNED_S):
             raise StageError("the service did not learn from the last call in time")
 
 
@@ -96,7 +103,7 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
             for name in ("dee", "eve")
         )
 
-        async def call(*, by_name: bool = False) -> SceneCall:
+        async def call_tool(*, by_name: bool = False) -> SceneCall:
             """Return the orchestrator calls the fittest.
 
             Or its neighbour the script, by its name.
@@ -110,7 +117,7 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
                     await dee.run(best.tool, parameters, scenario=SCENARIO)
             except ToolFailedError:
                 succeeded = False
-            await scene.learned()
+            await scene.wait_until_learned()
             if by_name:
                 best = await dee.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
             own = next(each for each in best.candidates if each.tool.tool_id == NAMESPACE)
@@ -129,25 +136,25 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
                 await scene.client.put_tool(
                     tool.tool_id, ToolSpec(**{**spec, "namespace": NAMESPACE})
                 )
-        await scene.learned()
-        _export(stage, whole=True)
+        await scene.wait_until_learned()
+        _export_changes(stage, whole=True)
         for _ in range(2):
-            await call()
-        _export(stage, whole=False)
-        while (await call()).called == NAMESPACE:
+            await call_tool()
+        _export_changes(stage, whole=False)
+        while (await call_tool()).called == NAMESPACE:
             if len(played) > MOST_FAILURES:
                 raise StageError("the degraded tool was chosen again and again")
-        _export(stage, whole=True)
+        _export_changes(stage, whole=True)
         for _ in range(MOST_SUCCESSES):
-            if (await call(by_name=True)).chosen == NAMESPACE:
+            if (await call_tool(by_name=True)).chosen == NAMESPACE:
                 break
         else:
             raise StageError("the mended tool was not chosen again")
-        await call()
+        await call_tool()
     return played
 
 
-def _export(stage: DemoStage, *, whole: bool) -> None:
+def _export_changes(stage: DemoStage, *, whole: bool) -> None:
     log = subprocess.run(
         ["git", "log", "--format=%s"],  # noqa: S607 - git is needed anyway
         cwd=stage.repository, check=True, capture_output=True, text=True,
@@ -159,7 +166,7 @@ def _export(stage: DemoStage, *, whole: bool) -> None:
 
 def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
     """Who was called and how it went, like calls in one line; the score is the script's."""
-    table = _table("caller", "called", "ended", "the script's score", "fittest then",
+    table = _make_table("caller", "called", "ended", "the script's score", "fittest then",
                    title=f'The fittest tool for "{SCENARIO}"')  # fmt: skip
     table.columns[3].justify = "right"
     for (agent, called, succeeded), run in groupby(
@@ -179,7 +186,7 @@ def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
                   " calls by somebody else that worked; nobody changed a caller.")  # fmt: skip
 
 
-def _table(*columns: str, title: str) -> Table:
+def _make_table(*columns: str, title: str) -> Table:
     """Return a table of one line a row, cut where the terminal ends."""
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=True)
     for each in columns:
@@ -259,10 +266,10 @@ async def run_demo(console: Console) -> Played:
     """Play all sessions and the scene after them, and show what happened."""
     started = time.monotonic()
     calls: list[PlayedCall] = []
-    with temporary_folder() as folder, saying(console) as say:
+    with temporary_folder() as folder, open_status(console) as say:
         async with open_stage(folder, say) as stage:
             async with AsyncClient(stage.service_url) as client:
-                tables = json.dumps(read_table("scenario")["sessions"])
+                tables = json.dumps(read_demo_table("scenario")["sessions"])
                 filled = tables.replace("{repo}", json.dumps(str(stage.repository))[1:-1])
                 for table in json.loads(filled):
                     session = ScriptedSession.model_validate(table)
@@ -270,7 +277,9 @@ async def run_demo(console: Console) -> Played:
                     async with Client(stage.gateway_url) as agent:
                         calls += [await _play_call(agent, session, e) for e in session.calls]
                     # The next session builds on all attempts so far.
-                    await learned(client, _LEARNED_S, sum(each.attempts for each in calls))
+                    await wait_until_learned(
+                        client, _LEARNED_S, sum(each.attempts for each in calls)
+                    )
                 with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
                     scene = Scene(stage, client, recorder)
                     say("dee: what changed lately?")
@@ -320,46 +329,46 @@ def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
     if console.width < _WIDE:
         _show_below(console, wrong)
         return
-    table = _table("agent", "call", "the tool's own error", "suggestion", "sure", "ended",
+    table = _make_table("agent", "call", "the tool's own error", "suggestion", "sure", "ended",
                    title="Calls that were not right at once")  # fmt: skip
     for column in table.columns[2:4]:
         column.max_width = max(12, (console.width - 53) // 2)
     for each in wrong:
         table.add_row(
-            each.session.agent, _tool(each), escape(_essence(each.error)),
-            escape(_suggestion(each)), _sure(each), _ended(each),
+            each.session.agent, _show_tool(each), escape(_shorten_error(each.error)),
+            escape(_show_suggestion(each)), _show_confidence(each), _show_ending(each),
         )  # fmt: skip
     console.print(table)
 
 
 def _show_below(console: Console, wrong: Sequence[PlayedCall]) -> None:
-    table = _table("agent", "call", "the tool's own error -> what was done",
+    table = _make_table("agent", "call", "the tool's own error -> what was done",
                    title="Calls that were not right at once")  # fmt: skip
     table.columns[2].no_wrap = False
     for each in wrong:
-        done = f"{_ended(each)} {_sure(each)}".rstrip()
-        said = escape(_suggestion(each))
+        done = f"{_show_ending(each)} {_show_confidence(each)}".rstrip()
+        said = escape(_show_suggestion(each))
         table.add_row(
             each.session.agent,
-            _tool(each),
-            f"{escape(_essence(each.error))}\n-> {done}{': ' if said else ''}{said}",
+            _show_tool(each),
+            f"{escape(_shorten_error(each.error))}\n-> {done}{': ' if said else ''}{said}",
         )
     console.print(table)
 
 
-def _tool(each: PlayedCall) -> str:
+def _show_tool(each: PlayedCall) -> str:
     return escape(each.call.tool.split("_", 1)[1])
 
 
-def _sure(each: PlayedCall) -> str:
+def _show_confidence(each: PlayedCall) -> str:
     return f"{each.best['confidence']:.2f}" if each.best else ""
 
 
-def _ended(each: PlayedCall) -> str:
+def _show_ending(each: PlayedCall) -> str:
     return _SHOWN[each.ending] + ("" if each.as_meant else " [red]not as meant[/]")
 
 
-def _suggestion(each: PlayedCall) -> str:
+def _show_suggestion(each: PlayedCall) -> str:
     parts = [
         f"-{name}" if change["op"] == "remove" else f"{name}={change['value']!r}"
         for change in each.best.get("changes", [])
@@ -368,7 +377,7 @@ def _suggestion(each: PlayedCall) -> str:
     return ", ".join(sorted(parts, key=lambda part: part[0] == "-"))
 
 
-def _essence(error: str | None) -> str:
+def _shorten_error(error: str | None) -> str:
     """The tool's own words without the frames that its server and validator put around them."""
     if error is None:
         return ""
@@ -381,11 +390,11 @@ def _essence(error: str | None) -> str:
 def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
     """Success before and after, and who profited from whom."""
     after = [each for each in played if each.ending in ("fine", "repaired")]
-    first = _share(sum(each.ending == "fine" for each in played), len(played))
+    first = _format_share(sum(each.ending == "fine" for each in played), len(played))
     meant = sum(each.as_meant for each in after)
     console.print(
         f"  {len(played)} calls: [bold]{first}[/] right at the first try, "
-        f"[bold]{_share(len(after), len(played))}[/] with Aftercall; "
+        f"[bold]{_format_share(len(after), len(played))}[/] with Aftercall; "
         f"{meant} of these {len(after)} did what their agent meant."
     )
     for agent, run in groupby(played, key=lambda each: each.session.agent):
@@ -394,5 +403,5 @@ def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
             console.print(f"  {agent} was repaired by what others had found out: {mistakes}.")
 
 
-def _share(part: int, whole: int) -> str:
+def _format_share(part: int, whole: int) -> str:
     return f"{part} ({part / max(1, whole):.0%})"

@@ -76,7 +76,9 @@ class SimAgent(tools.DemoTable):
 @cache
 def all_agents() -> tuple[SimAgent, ...]:
     """Sixteen agents; four never ask, the others begin to within the first half."""
-    return tuple(SimAgent.model_validate(each) for each in tools.read_table("agents")["agents"])
+    return tuple(
+        SimAgent.model_validate(each) for each in tools.read_demo_table("agents")["agents"]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> 
     None begins later.
     """
     dice = Random(f"plan {seed}")  # noqa: S311  # a repeatable history, no secret
-    first = moment_of(0, days, now)
+    first = story_time(0, days, now)
     per_session = _CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)
     per_load = calls_per_day / (sum(_HOURS) * (5 + 2 * _WEEKEND) / 7) / per_session
     starting: list[tuple[datetime, float]] = []
@@ -169,7 +171,7 @@ def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> 
     return plans
 
 
-def moment_of(day: int, days: int, now: datetime) -> datetime:
+def story_time(day: int, days: int, now: datetime) -> datetime:
     """When a day of the story begins, 0 to 29, in a history of `days` days up to `now`; UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight - timedelta(days=days - 1) + timedelta(days=days) * day / tools.PHASES
@@ -180,7 +182,7 @@ def play_session(plan: SessionPlan, seed: int, now: datetime) -> Session:
     player = _Player(plan, seed, now)
     for _ in range(plan.tasks):
         if player.at < now:
-            yield from player.task()
+            yield from player.play_task()
     return player.played
 
 
@@ -196,31 +198,31 @@ class _Player:
         self._tools = [tool for tool in tools.tools_on(plan.day) if tool.server in servers]
         self._weights = [each.popularity * servers[each.server] for each in self._tools]
 
-    def task(self) -> Generator[FailedCall, Answer, None]:
+    def play_task(self) -> Generator[FailedCall, Answer, None]:
         tool = self._dice.choices(self._tools, self._weights)[0]
-        wish = tool.wish(self._dice)
-        sends, means = self._slipped(tool, wish.parameters)
+        wish = tool.draw_wish(self._dice)
+        sends, means = self._draw_slips(tool, wish.parameters)
         asks = self._agent.asks_from is not None and self._plan.day >= self._agent.asks_from
         task = SimTask(self._agent.name, tool, wish, means)
         self.played.tasks.append(task)
-        first = self._call(task, sends, "at once")
+        first = self._call_tool(task, sends, "at once")
         task.kind = first.fault
         if first.fault is not None and asks:
-            yield from self._reflect(task, first)
+            yield from self._ask_service(task, first)
         if task.ending == "not mended":
-            self._mend_alone(task, first)
+            self._repair_alone(task, first)
 
-    def _slipped(self, tool: tools.SimTool, right: JsonObject) -> tuple[JsonObject, JsonObject]:
+    def _draw_slips(self, tool: tools.SimTool, right: JsonObject) -> tuple[JsonObject, JsonObject]:
         sends, means = right, right
         if tool.old_habit is not None:
             share = _OLD_HABIT * _WEARS_OFF ** (self._plan.day - tool.since)
             if self._dice.random() < share:
-                return tool.old_habit.make(right, self._dice) or (sends, means)
+                return tool.old_habit.make_slip(right, self._dice) or (sends, means)
         chance, touched = self._agent.slips, set[str]()
         weights = [each.weight * self._agent.prone.get(each.kind, 1.0) for each in tool.slips]
         while tool.slips and self._dice.random() < chance:
             slip = self._dice.choices(tool.slips, weights)[0]
-            made = slip.make(sends, self._dice) if slip.name not in touched else None
+            made = slip.make_slip(sends, self._dice) if slip.name not in touched else None
             if made is not None and (not touched or made[1] is sends):
                 # A second slip may not change what is meant.
                 sends, means = made if not touched else (made[0], means)
@@ -228,7 +230,7 @@ class _Player:
             chance = _ANOTHER_SLIP
         return sends, means
 
-    def _reflect(self, task: SimTask, failed: SimCall) -> Generator[FailedCall, Answer, None]:
+    def _ask_service(self, task: SimTask, failed: SimCall) -> Generator[FailedCall, Answer, None]:
         """Ask and follow, as the SDK does."""
         policy = ReflectionPolicy(min_confidence=self._agent.min_confidence)
         first = failed.execution.parameters
@@ -244,33 +246,35 @@ class _Player:
             if (retry := rules.next_retry(error, answer)) is None or self.at >= self._now:
                 return
             self.at += timedelta(seconds=retry.wait_s)
-            failed = self._call(
+            failed = self._call_tool(
                 task, retry.parameters, "suggested", attempt=before.attempt + 1,
                 repair_of=before.repair_of or before.execution_id,
                 suggestion_id=retry.suggestion.suggestion_id,
             )  # fmt: skip
-            is_right = task.tool.same(retry.parameters, task.means)
+            is_right = task.tool.is_same_call(retry.parameters, task.means)
             counts["followed"] += 1
             counts["failed" if failed.fault else "right" if is_right else "wrong"] += 1
 
-    def _mend_alone(self, task: SimTask, first: SimCall) -> None:
+    def _repair_alone(self, task: SimTask, first: SimCall) -> None:
         kind, sent = task.kind, first.execution
-        mends = min(0.95, tools.read_table("agents")["mends"].get(kind, 0.0) * self._agent.skill)
+        mends = min(
+            0.95, tools.read_demo_table("agents")["mends"].get(kind, 0.0) * self._agent.skill
+        )
         if kind is None or self._dice.random() >= mends:
             return
-        self._think()
+        self._take_pause()
         if self.at >= self._now:
             return
         if task.wish.instead is not None:
             other = task.wish.instead
-            self._call(task, other.parameters, "elsewhere", other.tool)
+            self._call_tool(task, other.parameters, "elsewhere", other.tool)
         elif kind not in tools.HOPELESS:
             stated = sent.execution_id if self._agent.says_repair_of else None
             attempt = self.played.calls[-1].execution.attempt + 1 if stated else 1
             sends = sent.parameters if kind in tools.PASSING else task.means
-            self._call(task, sends, "by itself", attempt=attempt, repair_of=stated)
+            self._call_tool(task, sends, "by itself", attempt=attempt, repair_of=stated)
 
-    def _call(
+    def _call_tool(
         self, task: SimTask, sends: JsonObject, ending: Ending, place: str | None = None,
         **fields: Any,
     ) -> SimCall:  # fmt: skip
@@ -281,7 +285,7 @@ class _Player:
         )
         fault, result = None, None
         try:
-            result = tool.call(sends, moment)
+            result = tool.answer_call(sends, moment)
             task.ending = ending
         except tools.ToolFault as raised:
             fault = raised
@@ -299,15 +303,15 @@ class _Player:
         call = SimCall(tool, execution, kind)
         self.played.calls.append(call)
         self.at += timedelta(milliseconds=execution.duration_ms or 0.0)
-        self._think()
+        self._take_pause()
         if tool is task.tool and ending != "by itself":
-            self._remark(call, is_as_meant=tool.same(sends, task.means))
+            self._draw_remark(call, is_as_meant=tool.is_same_call(sends, task.means))
         return call
 
-    def _think(self) -> None:
+    def _take_pause(self) -> None:
         self.at += timedelta(seconds=1 + self._dice.expovariate(1 / _PAUSE_S))
 
-    def _remark(self, call: SimCall, *, is_as_meant: bool) -> None:
+    def _draw_remark(self, call: SimCall, *, is_as_meant: bool) -> None:
         draw, tool, error = self._dice.random(), call.tool, call.execution.error
         if error is not None:
             if tool.spec.namespace and call.fault in ("timeout", "unavailable") and draw < _MARKED:

@@ -88,7 +88,7 @@ class Slip(NamedTuple):
     how: Any = None
     weight: float = 1.0
 
-    def make(self, means: JsonObject, dice: Random) -> tuple[JsonObject, JsonObject] | None:
+    def make_slip(self, means: JsonObject, dice: Random) -> tuple[JsonObject, JsonObject] | None:
         """Return what is sent and what is meant instead of the right call.
 
         None where it applies not.
@@ -106,11 +106,11 @@ class Slip(NamedTuple):
         value = means[self.name]
         if self.kind == "name":
             return {**others, dice.choice(self.how): value}, means
-        sent = _changed(value, self.how, dice)
+        sent = _change_value(value, self.how, dice)
         return None if sent == value else ({**means, self.name: sent}, means)
 
 
-def _changed(value: Any, how: Any, dice: Random) -> JsonValue:
+def _change_value(value: Any, how: Any, dice: Random) -> JsonValue:
     match how:
         case "list":
             return [value]
@@ -142,16 +142,16 @@ class Wish(DemoTable):
     tool: str | None = None
     share: float = 1.0
 
-    def filled(self, words: "_Words") -> "Wish":
+    def fill_texts(self, words: "_Words") -> "Wish":
         """With these words in its texts."""
         parameters: JsonObject = {}
         for key, table in self.parameters.items():
             name = key.removesuffix("?")
             if name == key or words.dice.random() < _MAYBE:
-                parameters[name] = words[name] = words.value(table)
+                parameters[name] = words[name] = words.draw_value(table)
         return Wish.model_construct(
             context=self.context.format_map(words), parameters=parameters, tool=self.tool,
-            instead=self.instead and self.instead.filled(words),
+            instead=self.instead and self.instead.fill_texts(words),
         )  # fmt: skip
 
 
@@ -165,19 +165,21 @@ class _Words(dict[str, Any]):
         if name == "slug":
             return str(self["subject"]).replace(" ", "-")
         base = name.rstrip("2")
-        options = [each for each in read_table("agents")["words"][base] if each != self.get(base)]
+        options = [
+            each for each in read_demo_table("agents")["words"][base] if each != self.get(base)
+        ]
         text = self.dice.choice(options).format_map(self)
         self[name] = re.sub("#", lambda _: str(self.dice.randrange(10)), text)
         return str(self[name])
 
-    def value(self, table: Any) -> JsonValue:
+    def draw_value(self, table: Any) -> JsonValue:
         match table:
             case str():
                 return table.format_map(self)
             case list():
-                return self.value(self.dice.choice(table))
+                return self.draw_value(self.dice.choice(table))
             case {"some": number, "of": name}:
-                return [*self.dice.sample(read_table("agents")["words"][name], number)]
+                return [*self.dice.sample(read_demo_table("agents")["words"][name], number)]
             case {"words": text}:
                 return [*str(text).format_map(self).split()]
             case {"from": least, "to": most}:
@@ -201,29 +203,29 @@ class HiddenRule(DemoTable):
     unless: dict[str, str] = {}
     chance: float = 1.0
 
-    def applies(self, call: JsonObject, moment: CallMoment) -> bool:
+    def applies_to(self, call: JsonObject, moment: CallMoment) -> bool:
         """Return whether the call is refused."""
         return (
-            _found(self.when, call)
-            and not (self.unless and _found(self.unless, call))
+            _match_all(self.when, call)
+            and not (self.unless and _match_all(self.unless, call))
             and not (self.kind == "permission" and moment.may_write)
             and (self.chance == 1 or moment.dice.random() < self.chance)
         )
 
-    def fault(self, words: JsonObject) -> ToolFault:
+    def make_fault(self, words: JsonObject) -> ToolFault:
         """Return the refusal."""
-        fields = {"type": self.type, "code": self.code, "details": _filled(self.details, words)}
+        fields = {"type": self.type, "code": self.code, "details": _fill_texts(self.details, words)}
         return ToolFault(self.kind, self.says.format_map(words), **fields)
 
 
-def _found(patterns: dict[str, str], call: JsonObject) -> bool:
+def _match_all(patterns: dict[str, str], call: JsonObject) -> bool:
     return all(
         call.get(name) is not None and re.search(pattern, str(call[name]))
         for name, pattern in patterns.items()
     )
 
 
-def _filled(table: JsonObject, words: JsonObject) -> JsonObject:
+def _fill_texts(table: JsonObject, words: JsonObject) -> JsonObject:
     return {k: v.format_map(words) if isinstance(v, str) else v for k, v in table.items()}
 
 
@@ -263,36 +265,36 @@ class SimTool(DemoTable):
         """`server.name`: what it is called as, in any version."""
         return f"{self.server}.{self.spec.name}"
 
-    def wish(self, dice: Random) -> Wish:
+    def draw_wish(self, dice: Random) -> Wish:
         """Return what an agent wants of it."""
         kind = dice.choices(self.wishes, [each.share for each in self.wishes])[0]
-        return kind.filled(_Words(dice))
+        return kind.fill_texts(_Words(dice))
 
-    def call(self, parameters: JsonObject, moment: CallMoment) -> JsonValue:
+    def answer_call(self, parameters: JsonObject, moment: CallMoment) -> JsonValue:
         """Call it as it is on that day."""
-        now, drawn = self._weather(moment.day), moment.dice.random() / (0.5 + moment.load)
+        now, drawn = self._read_weather(moment.day), moment.dice.random() / (0.5 + moment.load)
         wait = 1 + moment.dice.randrange(5)
-        for table in read_table("dialects")["breakdowns"]:  # more in busy hours
+        for table in read_demo_table("dialects")["breakdowns"]:  # more in busy hours
             drawn -= now[table["share"]]
             if drawn < 0:
                 fields = {key: value for key, value in table.items() if key != "share"}
-                raise HiddenRule(**fields).fault({**now, "tool": self.spec.name, "wait": wait})
-        self.check(parameters)
-        call = self._complete(parameters)
+                raise HiddenRule(**fields).make_fault({**now, "tool": self.spec.name, "wait": wait})
+        self.check_schema(parameters)
+        call = self._add_defaults(parameters)
         for rule in self.rules:
-            if rule.applies(call, moment):
-                raise rule.fault(call)
+            if rule.applies_to(call, moment):
+                raise rule.make_fault(call)
         counts = {k: moment.dice.randrange(v) for k, v in self.result.items() if type(v) is int}
-        return _filled(self.result, call) | counts
+        return _fill_texts(self.result, call) | counts
 
-    def _weather(self, day: int) -> dict[str, Any]:
+    def _read_weather(self, day: int) -> dict[str, Any]:
         spells = (each for each in self.drift if each["days"][0] <= day <= each["days"][1])
-        return {**read_table("dialects")["calm"], **next(spells, {})}
+        return {**read_demo_table("dialects")["calm"], **next(spells, {})}
 
-    def check(self, parameters: JsonObject) -> None:
+    def check_schema(self, parameters: JsonObject) -> None:
         """Refuse what the schema refuses; the first fault is shown, in the server's dialect."""
-        for kind, name, words in self._faults(parameters):
-            value, dialect = parameters.get(name), read_table("dialects")[self.dialect]
+        for kind, name, words in self._find_faults(parameters):
+            value, dialect = parameters.get(name), read_demo_table("dialects")[self.dialect]
             known = {"tool": self.spec.name, "name": name, "given": type(value).__name__}
             raise ToolFault(
                 kind, dialect[kind].format(value=value, **known, **words),
@@ -300,10 +302,10 @@ class SimTool(DemoTable):
                 code=dialect.get("codes", {}).get(kind, dialect.get("code")),
             )  # fmt: skip
 
-    def _faults(self, call: JsonObject) -> Iterator[tuple[FaultKind, str, dict[str, Any]]]:
+    def _find_faults(self, call: JsonObject) -> Iterator[tuple[FaultKind, str, dict[str, Any]]]:
         yield from (("unknown_parameter", name, {}) for name in call if name not in self.properties)
         yield from (("missing_parameter", name, {}) for name in self.required if name not in call)
-        words, sent = read_table("dialects"), dict[str, Any](call)
+        words, sent = read_demo_table("dialects"), dict[str, Any](call)
         for name, value in sent.items():
             wanted: dict[str, Any] = self.properties[name]
             if type(value) not in _TYPES[wanted["type"]]:
@@ -320,13 +322,13 @@ class SimTool(DemoTable):
                 if bound in wanted and is_past(value, wanted[bound]):
                     yield "out_of_range", name, {"bound": wanted[bound], **words[side]}
 
-    def _complete(self, parameters: JsonObject) -> JsonObject:
+    def _add_defaults(self, parameters: JsonObject) -> JsonObject:
         known = self.properties.items()
         return {name: each["default"] for name, each in known if "default" in each} | parameters
 
-    def same(self, left: JsonObject, right: JsonObject) -> bool:
+    def is_same_call(self, left: JsonObject, right: JsonObject) -> bool:
         """Return whether two calls ask for the same, defaults filled in."""
-        return same_json(self._complete(left), self._complete(right))
+        return same_json(self._add_defaults(left), self._add_defaults(right))
 
     def duration_ms(self, moment: CallMoment, fault: FaultKind | None) -> float:
         """Return how long the call took.
@@ -335,7 +337,7 @@ class SimTool(DemoTable):
         """
         if fault == "timeout":
             return round(5_000 + moment.dice.random() * 200, 1)
-        slowness = float(self._weather(moment.day)["slowness"])
+        slowness = float(self._read_weather(moment.day)["slowness"])
         median = self.latency_ms * slowness * (0.8 + 0.6 * moment.load)
         if fault not in (None, "little_use"):
             median *= 0.25  # refused before anything was done
@@ -350,16 +352,16 @@ def all_tools() -> tuple[SimTool, ...]:
     """
     found = []
     for server in _SERVERS:
-        content = read_table(server)
+        content = read_demo_table(server)
         earlier: dict[str, Any] = {}
         for table in content["tools"]:
             whole = earlier.get(table.get("like"), {}) | table
             earlier[whole["name"]] = whole
-            found.append(_tool(server, content["dialect"], dict(whole)))
+            found.append(_make_tool(server, content["dialect"], dict(whole)))
     return tuple(found)
 
 
-def _tool(server: str, dialect: str, table: dict[str, Any]) -> SimTool:
+def _make_tool(server: str, dialect: str, table: dict[str, Any]) -> SimTool:
     table.pop("like", None)
     schema = {
         "type": "object", "properties": table["properties"],
@@ -379,6 +381,6 @@ def tools_on(day: int) -> tuple[SimTool, ...]:
 
 
 @cache
-def read_table(name: str) -> dict[str, Any]:
+def read_demo_table(name: str) -> dict[str, Any]:
     """Return a file of `data/`."""
     return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text("utf-8"))

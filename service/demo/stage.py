@@ -19,7 +19,7 @@ from aftercall import AsyncClient
 from aftercall.errors import AftercallError
 from aftercall.process import bind
 from service.environment import PREFIX
-from service.lifecycle import ended
+from service.lifecycle import end_process
 
 _READY_S = 120.0
 """A start takes about two seconds."""
@@ -39,10 +39,10 @@ class Hosted:
     environ: Mapping[str, str]
     process: asyncio.subprocess.Process
 
-    async def nightly(self) -> bool:
+    async def run_nightly(self) -> bool:
         """Run the nightly ingest once, as a process next to it; whether all of it was done."""
         arguments = ("nightly", "--data-dir", str(self.folder / "data"))
-        async with _started(self.folder / "nightly.log", self.environ, *arguments) as process:
+        async with _open_process(self.folder / "nightly.log", self.environ, *arguments) as process:
             return await process.wait() == 0
 
 
@@ -68,27 +68,27 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def saying(console: Console) -> Iterator[Callable[[str], None]]:
+def open_status(console: Console) -> Iterator[Callable[[str], None]]:
     """States what is being done: in a line that moves, or a line of its own where none can."""
     with console.status("getting ready ...") as status:
 
-        def say(words: str) -> None:
+        def show_status(words: str) -> None:
             status.update(f"{words} ...")
             if not console.is_terminal:
                 console.print(f"[dim]{words} ...[/]")
                 console.file.flush()
 
-        yield say
+        yield show_status
 
 
 @asynccontextmanager
-async def hosted(folder: Path) -> AsyncIterator[Hosted]:
+async def open_service(folder: Path) -> AsyncIterator[Hosted]:
     """Start a service in an empty folder; it is stopped at the end, whatever happened."""
-    port, log, environ = _free_port(), folder / "service.log", environment(os.environ)
+    port, log, environ = _free_port(), folder / "service.log", demo_environment(os.environ)
     # Gateways of this user must not find it, nor it what they have kept.
     environ |= {"XDG_STATE_HOME": str(folder / "state")}
     arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
-    async with _started(log, environ, *arguments) as process:
+    async with _open_process(log, environ, *arguments) as process:
         here = Hosted(f"http://127.0.0.1:{port}", folder, environ, process)
         async with AsyncClient(here.url) as client:
             await _until_up(client.ready, process, log)
@@ -100,7 +100,7 @@ async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[
     """Start service and gateway; both are stopped at the end, whatever happened."""
     repository = make_repository(folder / "repository")
     say("starting the service")
-    async with hosted(folder) as service:
+    async with open_service(folder) as service:
         say("starting the gateway with mcp-server-time and mcp-server-git behind it")
         servers = {
             "time": ["mcp_server_time", "--local-timezone", "UTC"],
@@ -116,12 +116,12 @@ async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[
             "gateway", "--config", str(folder / "mcp.json"), "--service", service.url,
             "--transport", "http", "--port", str(port),
         )  # fmt: skip
-        async with _started(log, service.environ, *arguments) as gateway:
-            await _until_up(lambda: _listens(port), gateway, log)
+        async with _open_process(log, service.environ, *arguments) as gateway:
+            await _until_up(lambda: _is_listening(port), gateway, log)
             yield DemoStage(service.url, f"http://127.0.0.1:{port}/mcp", repository, folder)
 
 
-async def learned(client: AsyncClient, most_s: float, executions: int = 0) -> bool:
+async def wait_until_learned(client: AsyncClient, most_s: float, executions: int = 0) -> bool:
     """Wait until a service has so many executions and has learned from all; whether it has."""
     deadline = time.monotonic() + most_s
     while time.monotonic() < deadline:
@@ -135,19 +135,19 @@ async def learned(client: AsyncClient, most_s: float, executions: int = 0) -> bo
 def make_repository(folder: Path) -> Path:
     """Return a git repository with two branches, a tag and a changed file."""
     folder.mkdir(parents=True)
-    _git(folder, "init", "--quiet", "--initial-branch=main")
+    _run_git(folder, "init", "--quiet", "--initial-branch=main")
     for number in range(12):
         (folder / "CHANGES.md").write_text(f"Change {number}\n", encoding="utf-8")
-        _git(folder, "add", ".")
-        _git(folder, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit",
+        _run_git(folder, "add", ".")
+        _run_git(folder, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit",
              "--quiet", "-m", f"Change {number}" if number else "Begin")  # fmt: skip
-    _git(folder, "tag", "v1.0")
-    _git(folder, "branch", "feature/login")
+    _run_git(folder, "tag", "v1.0")
+    _run_git(folder, "branch", "feature/login")
     (folder / "notes.txt").write_text("to be staged\n", encoding="utf-8")
     return folder
 
 
-def _git(folder: Path, *arguments: str) -> None:
+def _run_git(folder: Path, *arguments: str) -> None:
     try:
         command = ["git", *arguments]  # fixed words, no shell
         subprocess.run(command, cwd=folder, check=True, capture_output=True)  # noqa: S603
@@ -155,7 +155,7 @@ def _git(folder: Path, *arguments: str) -> None:
         raise StageError("the demo needs git; install it and run the demo again") from None
 
 
-def environment(ours: Mapping[str, str]) -> dict[str, str]:
+def demo_environment(ours: Mapping[str, str]) -> dict[str, str]:
     """Ours without its servers, data and limits: what is made up must not reach real data."""
     return {
         name: value
@@ -165,7 +165,7 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _started(
+async def _open_process(
     log: Path, environ: Mapping[str, str], *arguments: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     with log.open("wb") as output:
@@ -176,7 +176,7 @@ async def _started(
     try:
         yield process
     finally:
-        await ended(process, 10.0)
+        await end_process(process, 10.0)
 
 
 async def _until_up(
@@ -192,7 +192,7 @@ async def _until_up(
     raise StageError(f"the {log.stem} did not come up. Its log ends with:\n{end[-1500:]}")
 
 
-async def _listens(port: int) -> bool:
+async def _is_listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.2)
         return probe.connect_ex(("127.0.0.1", port)) == 0

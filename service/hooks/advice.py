@@ -24,7 +24,7 @@ from service.hooks.events import HookCall
 from service.hooks.shown import (
     MAX_TEXT,
     Session,
-    Shown,
+    SessionView,
     doubled_part,
     help_of,
     near_paths,
@@ -63,19 +63,19 @@ class _Sentence:
 
 
 @cache
-def _sentences() -> tuple[_Sentence, ...]:
+def _read_sentences() -> tuple[_Sentence, ...]:
     text = (files("service.hooks") / "sentences.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)["sentences"]
     return tuple(_Sentence(row["kind"], re.compile(row["pattern"], re.MULTILINE)) for row in rows)
 
 
-def advise(client: HookClient, call: HookCall, session: Session) -> SessionAdvice | None:
+def advise_session(client: HookClient, call: HookCall, session: Session) -> SessionAdvice | None:
     """Return what the session knows of a failed call; None where it is nothing."""
     if call.role is None or not call.error or call.interrupted or isinstance(call.arguments, str):
         return None
     error = call.error[:MAX_TEXT]
-    known = Shown(client, session)
-    for sentence in _sentences():
+    known = SessionView(client, session)
+    for sentence in _read_sentences():
         match = sentence.pattern.search(error)
         if match is None or (sentence.kind in _OF_FILES and call.is_shell):
             continue
@@ -112,14 +112,14 @@ def _old_of(call: HookCall, error: str) -> str | None:
     return found[0] if found else None
 
 
-def _unread(
-    known: Shown, call: HookCall, _error: str, _groups: dict[str, str]
+def _advise_reading(
+    known: SessionView, call: HookCall, _error: str, _groups: dict[str, str]
 ) -> SessionAdvice | None:
     path, reader = _path_of(call), known.tool_for("read", "shell")
     if path is None or reader is None:
         return None
     name, role = reader
-    parameters = _reading(role, path)
+    parameters = _reading_call(role, path)
     return SessionAdvice(
         kind="read_first",
         text=f"call {name} with {quoted(parameters, 300)} first, then the same call again",
@@ -128,7 +128,7 @@ def _unread(
     )
 
 
-def _reading(role: Role, path: str) -> JsonObject:
+def _reading_call(role: Role, path: str) -> JsonObject:
     """Return the parameters that read a file."""
     if role.call:
         filled: JsonObject = json.loads(json.dumps(role.call).replace('"$path"', json.dumps(path)))
@@ -138,13 +138,15 @@ def _reading(role: Role, path: str) -> JsonObject:
     return {role.path: path}
 
 
-def _text(known: Shown, call: HookCall, error: str, groups: dict[str, str]) -> SessionAdvice | None:
+def _advise_text(
+    known: SessionView, call: HookCall, error: str, groups: dict[str, str]
+) -> SessionAdvice | None:
     """Return the near text that the session saw of the file; else: look at the file again."""
     path, wanted = _path_of(call), _old_of(call, error)
     if path is None or not wanted:
         return None
     if (near := nearest_text(wanted, known.texts_of(path))) is None:
-        return _unread(known, call, error, groups)
+        return _advise_reading(known, call, error, groups)
     return SessionAdvice(
         kind="near_text",
         text=f"this session saw in {quoted(path, 200)} a near text, which may be what is meant: "
@@ -153,8 +155,8 @@ def _text(known: Shown, call: HookCall, error: str, groups: dict[str, str]) -> S
     )
 
 
-def _ambiguous(
-    known: Shown, call: HookCall, error: str, _groups: dict[str, str]
+def _advise_place(
+    known: SessionView, call: HookCall, error: str, _groups: dict[str, str]
 ) -> SessionAdvice | None:
     """Return the line before each place, which shows them apart."""
     path, wanted = _path_of(call), _old_of(call, error)
@@ -178,7 +180,7 @@ def _ambiguous(
         text=f"look at {quoted(path, 200)} by {reader[0]}, and take along lines around the one "
         "place that is meant",
         tool=reader[0],
-        parameters=_reading(reader[1], path) if reader[1].path else None,
+        parameters=_reading_call(reader[1], path) if reader[1].path else None,
     )
 
 
@@ -189,8 +191,8 @@ def _lines_before(text: str, wanted: str) -> Iterator[str]:
         at = text.find(wanted, at + max(1, len(wanted)))
 
 
-def _broken(
-    known: Shown, call: HookCall, _error: str, _groups: dict[str, str]
+def _advise_other_tool(
+    known: SessionView, call: HookCall, _error: str, _groups: dict[str, str]
 ) -> SessionAdvice | None:
     shell = known.tool_for("shell")
     if shell is None:
@@ -203,8 +205,8 @@ def _broken(
     )
 
 
-def _path(
-    known: Shown, call: HookCall, _error: str, groups: dict[str, str]
+def _advise_path(
+    known: SessionView, call: HookCall, _error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
     """Return the near path that the session saw; else: look at the folder."""
     given = groups.get("path") or _path_of(call)
@@ -218,7 +220,7 @@ def _path(
             f"{quoted(doubled[1], 200)} twice: leave it out, or go to the folder above first",
             values=doubled,
         )
-    near = near_paths(given, known.paths())
+    near = near_paths(given, known.list_paths())
     if near:
         shown = " or ".join(quoted(each, 200) for each in near)
         return SessionAdvice(
@@ -229,7 +231,7 @@ def _path(
     return _look_around(known, given)
 
 
-def _look_around(known: Shown, given: str) -> SessionAdvice | None:
+def _look_around(known: SessionView, given: str) -> SessionAdvice | None:
     lister = known.tool_for("list", "shell")
     name = given.rpartition("/")[2]
     if lister is None or not name:
@@ -260,8 +262,8 @@ def _is_of_call(call: HookCall, path: str) -> bool:
     return any(path in command or (len(name) > 2 and name in command) for command in commands)
 
 
-def _option(
-    known: Shown, call: HookCall, error: str, groups: dict[str, str]
+def _advise_option(
+    known: SessionView, call: HookCall, error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
     """Return what the program's help stated in the session, or in the error itself.
 
@@ -270,7 +272,7 @@ def _option(
     given = groups["option"]
     commands = texts_at(call.arguments, call.role.command) if call.role is not None else []
     programs = [words for command in commands for words in programs_of(command)]
-    program = next((words for words in programs if _takes(words, given)), None)
+    program = next((words for words in programs if _has_option(words, given)), None)
     if program is None:
         return None
     words = " ".join(program[:2] if len(program) > 1 and program[1].isalpha() else program[:1])
@@ -294,12 +296,12 @@ def _option(
     )
 
 
-def _takes(words: list[str], option: str) -> bool:
+def _has_option(words: list[str], option: str) -> bool:
     return any(option in word for word in words[1:])
 
 
-def _program(
-    known: Shown, _call: HookCall, _error: str, groups: dict[str, str]
+def _advise_program(
+    known: SessionView, _call: HookCall, _error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
     """Return a near program that ran in the session."""
     given = groups.get("program") or groups["program2"]
@@ -325,11 +327,11 @@ def _is_near_program(given: str, other: str) -> bool:
 
 
 _ANSWERS = {
-    "unread": _unread,
-    "text": _text,
-    "ambiguous": _ambiguous,
-    "broken": _broken,
-    "path": _path,
-    "option": _option,
-    "program": _program,
+    "unread": _advise_reading,
+    "text": _advise_text,
+    "ambiguous": _advise_place,
+    "broken": _advise_other_tool,
+    "path": _advise_path,
+    "option": _advise_option,
+    "program": _advise_program,
 }

@@ -10,11 +10,11 @@ from typing import Any
 
 from aftercall.json_values import JsonObject
 from service.hooks.clients import Choice
-from service.hooks.events import HookEvent, Payload, hold
+from service.hooks.events import HookEvent, Payload, hold_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class EventAnswer:
     """What there is to do about an event; nothing, as it is for most."""
 
     context: str = ""
@@ -25,7 +25,7 @@ class Outcome:
     """Why the call is not made."""
 
 
-def write_answer(event: HookEvent, outcome: Outcome) -> JsonObject:
+def write_answer(event: HookEvent, outcome: EventAnswer) -> JsonObject:
     """Return what the client gets; an empty object for nothing."""
     call = event.call
     filled: dict[str, object] = {
@@ -36,34 +36,36 @@ def write_answer(event: HookEvent, outcome: Outcome) -> JsonObject:
         "$input": outcome.arguments,
     }
     if outcome.refusal:
-        return _chosen(event.rule.refuse, event.view, filled)
+        return _fill_choice(event.rule.refuse, event.view, filled)
     if outcome.arguments is not None:
         choices = event.rule.change if event.kind == "before" else event.rule.again
-        return _chosen(choices, event.view, filled)
-    return _chosen(event.rule.context, event.view, filled) if outcome.context else {}
+        return _fill_choice(choices, event.view, filled)
+    return _fill_choice(event.rule.context, event.view, filled) if outcome.context else {}
 
 
 def may_change(event: HookEvent) -> bool:
     """Return whether an input that is changed now is what the user approves, or needs none."""
-    return any(hold(each.conditions, event.view) for each in event.rule.change)
+    return any(hold_all(each.conditions, event.view) for each in event.rule.change)
 
 
 def may_call_again(event: HookEvent) -> bool:
     """Return whether the client makes another call whose result stands for this one's."""
-    return any(hold(each.conditions, event.view) for each in event.rule.again)
+    return any(hold_all(each.conditions, event.view) for each in event.rule.again)
 
 
-def _chosen(choices: Sequence[Choice], view: Payload, filled: Mapping[str, object]) -> JsonObject:
+def _fill_choice(
+    choices: Sequence[Choice], view: Payload, filled: Mapping[str, object]
+) -> JsonObject:
     for each in choices:
-        if hold(each.conditions, view):
-            answer: JsonObject = _fill(each.answer, filled)
+        if hold_all(each.conditions, view):
+            answer: JsonObject = _fill_value(each.answer, filled)
             return answer
     return {}
 
 
-def _fill(value: Any, filled: Mapping[str, object]) -> Any:
+def _fill_value(value: Any, filled: Mapping[str, object]) -> Any:
     if isinstance(value, dict):
-        return {key: _fill(each, filled) for key, each in value.items()}
+        return {key: _fill_value(each, filled) for key, each in value.items()}
     if not isinstance(value, str):
         return value
     if value in filled:

@@ -160,8 +160,8 @@ def _client_of(
         session=read_path(told["session"]),
         servers=read_path(told.get("servers", "")),
         mcp=re.compile(told["mcp"]),
-        events=tuple(_event(each) for each in told["events"]),
-        transcript=tuple(_transcript(each) for each in told.get("transcript", ())),
+        events=tuple(_read_event_rule(each) for each in told["events"]),
+        transcript=tuple(_read_transcript_rule(each) for each in told.get("transcript", ())),
         roles={name: Role(**each) for name, each in told["roles"].items()},
         schemas=schemas,
     )
@@ -170,49 +170,50 @@ def _client_of(
 _PATHS = ("tool", "server", "arguments", "id", "result", "error", "exit", "duration", "session")
 
 
-def _event(told: Mapping[str, Any]) -> EventRule:
+def _read_event_rule(told: Mapping[str, Any]) -> EventRule:
     advise = [
         *told.get("advise", ()),
-        *({"answer": told[name]} for name in _given(told, "context")),
+        *({"answer": told[name]} for name in _filter_names(told, "context")),
     ]
     return EventRule(
         kind=told["kind"],
         name=told["name"],
-        conditions=_conditions(told["when"]),
-        paths={name: read_path(told[name]) for name in _given(told, *_PATHS)},
-        failed=_alternatives(told.get("failed", ())),
-        interrupted=_alternatives([told["interrupted"]] if "interrupted" in told else ()),
-        context=_choices(advise),
-        refuse=_choices([{"answer": told[name]} for name in _given(told, "refuse")]),
-        change=_choices(told.get("change", ())),
-        again=_choices([told[name] for name in _given(told, "again")]),
+        conditions=_read_conditions(told["when"]),
+        paths={name: read_path(told[name]) for name in _filter_names(told, *_PATHS)},
+        failed=_read_alternatives(told.get("failed", ())),
+        interrupted=_read_alternatives([told["interrupted"]] if "interrupted" in told else ()),
+        context=_read_choices(advise),
+        refuse=_read_choices([{"answer": told[name]} for name in _filter_names(told, "refuse")]),
+        change=_read_choices(told.get("change", ())),
+        again=_read_choices([told[name] for name in _filter_names(told, "again")]),
     )
 
 
-def _transcript(told: Mapping[str, Any]) -> TranscriptRule:
+def _read_transcript_rule(told: Mapping[str, Any]) -> TranscriptRule:
     return TranscriptRule(
         kind=told["kind"],
-        conditions=_conditions(told["when"]),
+        conditions=_read_conditions(told["when"]),
         each=read_path(told.get("each", "")),
-        paths={name: read_path(told[name]) for name in _given(told, *_PATHS, "item")},
+        paths={name: read_path(told[name]) for name in _filter_names(told, *_PATHS, "item")},
         text={name: read_path(path) for name, path in told.get("text", {}).items()},
-        failed=_alternatives(told.get("failed", ())),
+        failed=_read_alternatives(told.get("failed", ())),
     )
 
 
-def _given(told: Mapping[str, Any], *names: str) -> list[str]:
+def _filter_names(told: Mapping[str, Any], *names: str) -> list[str]:
     return [name for name in names if name in told]
 
 
-def _conditions(text: str) -> tuple[Condition, ...]:
+def _read_conditions(text: str) -> tuple[Condition, ...]:
     return tuple(read_condition(each) for each in text.split(" & "))
 
 
-def _alternatives(texts: Sequence[str]) -> Alternatives:
-    return tuple(_conditions(each) for each in texts)
+def _read_alternatives(texts: Sequence[str]) -> Alternatives:
+    return tuple(_read_conditions(each) for each in texts)
 
 
-def _choices(told: Sequence[Mapping[str, Any]]) -> tuple[Choice, ...]:
+def _read_choices(told: Sequence[Mapping[str, Any]]) -> tuple[Choice, ...]:
     return tuple(
-        Choice(_conditions(each["when"]) if "when" in each else (), each["answer"]) for each in told
+        Choice(_read_conditions(each["when"]) if "when" in each else (), each["answer"])
+        for each in told
     )

@@ -98,17 +98,17 @@ def read_event(client: HookClient, payload: Payload) -> HookEvent | None:
     """Return the event that a payload shows; None for one that matters nothing."""
     prompt = payload.get("prompt")
     view = {**payload, "@prompt": prompt or None}
-    rule = next((each for each in client.events if hold(each.conditions, view)), None)
+    rule = next((each for each in client.events if hold_all(each.conditions, view)), None)
     if rule is None:
         return None
     session = value_at(view, rule.paths.get("session", ())) or value_at(view, client.session)
-    earlier, items = _transcript(client, payload.get(TRANSCRIPT))
+    earlier, items = _read_transcript(client, payload.get(TRANSCRIPT))
     call = None
     if "tool" in rule.paths:
         call_id = value_at(view, rule.paths.get("id", ()))
         if isinstance(call_id, str) and call_id in items:
             view["@item"] = items[call_id]
-        call = _call(client, rule, view)
+        call = _read_call(client, rule, view)
         if call is None:
             return None
         earlier = [each for each in earlier if each.call_id != call.call_id]
@@ -122,17 +122,17 @@ def read_event(client: HookClient, payload: Payload) -> HookEvent | None:
     )
 
 
-def hold(conditions: tuple[Condition, ...], view: Payload) -> bool:
+def hold_all(conditions: tuple[Condition, ...], view: Payload) -> bool:
     """Return whether all conditions hold."""
     return all(each.holds(view) for each in conditions)
 
 
 def hold_any(alternatives: Alternatives, view: Payload) -> bool:
     """Return whether all conditions of one group hold."""
-    return any(hold(each, view) for each in alternatives)
+    return any(hold_all(each, view) for each in alternatives)
 
 
-def _call(client: HookClient, rule: EventRule, view: dict[str, Any]) -> HookCall | None:
+def _read_call(client: HookClient, rule: EventRule, view: dict[str, Any]) -> HookCall | None:
     wire_name, arguments = (value_at(view, rule.paths[name]) for name in ("tool", "arguments"))
     if not isinstance(wire_name, str) or not wire_name:
         return None
@@ -148,10 +148,10 @@ def _call(client: HookClient, rule: EventRule, view: dict[str, Any]) -> HookCall
         tool=role.named if role is not None and role.named else tool,
         wire_name=wire_name,
         server=server,
-        arguments=_arguments(arguments),
+        arguments=_read_arguments(arguments),
         call_id=call_id if isinstance(call_id, str) else None,
         result=None if failed else plain_result(result),
-        error=_error(value_at(view, rule.paths.get("error", ())), result) if failed else None,
+        error=_read_error(value_at(view, rule.paths.get("error", ())), result) if failed else None,
         exit_code=None if exit_code is None else str(exit_code),
         duration_ms=float(duration) if isinstance(duration, int | float) else 0.0,
         interrupted=hold_any(rule.interrupted, view),
@@ -177,7 +177,7 @@ def _server_and_tool(
     return (match["server"], match["tool"]) if match else (None, wire_name)
 
 
-def _arguments(value: object) -> JsonObject | str:
+def _read_arguments(value: object) -> JsonObject | str:
     if isinstance(value, str):
         read = json_or_none(value)
         return read if isinstance(read, dict) else value
@@ -208,7 +208,7 @@ def plain_text(text: str) -> str:
     return _OUTPUT.sub("", _SHELL_LINES.sub("", text))
 
 
-def _error(error: object, result: object) -> str:
+def _read_error(error: object, result: object) -> str:
     """Return what the tool stated; the failing command's output where there is no more."""
     if isinstance(error, dict):
         error = error.get("message", str(error))
@@ -225,7 +225,7 @@ def _failed_result(result: object) -> object:
     return part.get("result") if isinstance(part, dict) and part.get("result") else result
 
 
-def _transcript(
+def _read_transcript(
     client: HookClient, text: object
 ) -> tuple[list[HookCall], dict[str, dict[str, Any]]]:
     """Return the failed calls of the end of a transcript, in order, and what it says of each id."""
@@ -237,16 +237,18 @@ def _transcript(
     for line in text.splitlines()[-_MAX_LINES:]:
         record = json_or_none(line)
         for rule in client.transcript if isinstance(record, dict) else ():
-            for part in _parts(rule, record):
-                if not hold(rule.conditions, part):
+            for part in _list_parts(rule, record):
+                if not hold_all(rule.conditions, part):
                     continue
                 call_id = str(value_at(part, rule.paths["id"]))
                 if rule.kind == "call":
-                    calls[call_id] = _told_call(client, rule, part, call_id)
+                    calls[call_id] = _transcript_call(client, rule, part, call_id)
                 if isinstance(item := value_at(part, rule.paths.get("item", ())), dict):
                     items[call_id] = item
                 if hold_any(rule.failed, part):
-                    failed.setdefault(call_id, _error(value_at(part, rule.paths["error"]), None))
+                    failed.setdefault(
+                        call_id, _read_error(value_at(part, rule.paths["error"]), None)
+                    )
     return [
         replace(calls[call_id], error=error)
         for call_id, error in failed.items()
@@ -254,7 +256,7 @@ def _transcript(
     ], items
 
 
-def _parts(rule: TranscriptRule, record: object) -> Iterator[dict[str, Any]]:
+def _list_parts(rule: TranscriptRule, record: object) -> Iterator[dict[str, Any]]:
     if not rule.each:
         parts: object = [record]
     else:
@@ -264,7 +266,9 @@ def _parts(rule: TranscriptRule, record: object) -> Iterator[dict[str, Any]]:
             yield part
 
 
-def _told_call(client: HookClient, rule: TranscriptRule, part: Payload, call_id: str) -> HookCall:
+def _transcript_call(
+    client: HookClient, rule: TranscriptRule, part: Payload, call_id: str
+) -> HookCall:
     name = str(value_at(part, rule.paths["tool"]))
     server = value_at(part, rule.paths.get("server", ()))
     if not isinstance(server, str) and (match := client.mcp.fullmatch(name)) is not None:
@@ -275,7 +279,7 @@ def _told_call(client: HookClient, rule: TranscriptRule, part: Payload, call_id:
         tool=role.named if role is not None and role.named else name,
         wire_name=name,
         server=server if isinstance(server, str) else None,
-        arguments=given or _arguments(value_at(part, rule.paths.get("arguments", ()))),
+        arguments=given or _read_arguments(value_at(part, rule.paths.get("arguments", ()))),
         call_id=call_id,
         role=role,
     )

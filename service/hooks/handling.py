@@ -26,11 +26,11 @@ from mongo.contents import execution_of, named
 from mongo.records import ToolKey
 from retrieval.answers.check import check
 from service.context import Context
-from service.hooks.advice import SessionAdvice, advise
-from service.hooks.answers import Outcome, may_call_again, may_change, write_answer
+from service.hooks.advice import SessionAdvice, advise_session
+from service.hooks.answers import EventAnswer, may_call_again, may_change, write_answer
 from service.hooks.clients import HookClient
 from service.hooks.events import HookCall, HookEvent, Payload, read_event
-from service.hooks.shown import SessionCall
+from service.hooks.shown import ShownCall
 
 Mode = Literal["off", "advise", "repair", "shadow"]
 LOOKED_BACK = 200
@@ -57,7 +57,7 @@ class ChangedCalls:
             while len(self._known) > _MAX_CHANGED:
                 self._known.popitem(last=False)
 
-    def take(self, session: str | None, call_id: str | None) -> bool:
+    def take_call(self, session: str | None, call_id: str | None) -> bool:
         """Return whether a call was changed, and forget it."""
         return call_id is not None and self._known.pop((session, call_id), False) is None
 
@@ -88,7 +88,7 @@ class HookHandler:
     mode: Mode = "repair"
     except_servers: Collection[str] = ()
 
-    async def handle(self, payload: Payload) -> JsonObject:
+    async def handle_payload(self, payload: Payload) -> JsonObject:
         """Return the answer to a payload in the client's own form; empty for nothing.
 
         Raises:
@@ -98,32 +98,34 @@ class HookHandler:
         if event is None or self.mode == "off":
             return {}
         try:
-            return await self._handle(event)
+            return await self._handle_event(event)
         except ValidationError:  # a call that no record can hold, such as one with a NUL in it
             return {}
 
-    async def _handle(self, event: HookEvent) -> JsonObject:
+    async def _handle_event(self, event: HookEvent) -> JsonObject:
         if (call := event.call) is not None and call.server is not None:
-            passed_over = {_plain(each) for each in self.except_servers}
-            if _plain(call.server) in passed_over:
+            passed_over = {_plain_name(each) for each in self.except_servers}
+            if _plain_name(call.server) in passed_over:
                 return {}
-        earlier = await self._earlier(event)
-        outcome = Outcome(context=earlier)
+        earlier = await self._handle_earlier(event)
+        outcome = EventAnswer(context=earlier)
         if call is not None and event.kind == "before":
             if call.server is not None:
-                view = {**event.view, "@reads": await self._reads(call)}
+                view = {**event.view, "@reads": await self._claims_reading(call)}
                 event = replace(event, view=view)
-            outcome = await self._before(event, call, earlier)
+            outcome = await self._handle_before(event, call, earlier)
         elif call is not None:
-            outcome = await self._ended(event, call)
+            outcome = await self._handle_ended(event, call)
         return {} if self.mode == "shadow" else write_answer(event, outcome)
 
     # Before a call.
 
-    async def _before(self, event: HookEvent, call: HookCall, earlier: str) -> Outcome:
+    async def _handle_before(self, event: HookEvent, call: HookCall, earlier: str) -> EventAnswer:
         said = await check(
             self.workspace,
-            m.CheckRequest(call=m.Call(**self._facts(event, call)), annotations=_annotations(call)),
+            m.CheckRequest(
+                call=m.Call(**self._share_facts(event, call)), annotations=_make_annotations(call)
+            ),
             memory=self.context.memory,
             redactor=self.context.redactor,
             quorum=self.context.quorum,
@@ -132,23 +134,23 @@ class HookHandler:
         )
         if said.verdict == "block" and self.mode == "repair":
             why = "; ".join(quoted(reason, 200) for reason in said.reasons)
-            return Outcome(refusal=f"{_HEADING}this call was not made: {why}")
+            return EventAnswer(refusal=f"{_HEADING}this call was not made: {why}")
         if said.verdict == "repair":
-            return self._repaired(event, call, said, earlier)
+            return self._repair_call(event, call, said, earlier)
         parameters = call.arguments if isinstance(call.arguments, dict) else {}
         warnings = Checked(parameters, said, verdict=said.verdict).warnings
-        return Outcome(context=_joined(warning_of(warnings) if warnings else "", earlier))
+        return EventAnswer(context=_join_lines(warning_of(warnings) if warnings else "", earlier))
 
-    async def _reads(self, call: HookCall) -> bool:
+    async def _claims_reading(self, call: HookCall) -> bool:
         """Return whether a registered tool of MCP claims to read only."""
         tool = ToolKey(self.workspace, call.server, call.tool)
         registered = await self.context.memory.tool(tool, self.context.caller.principal)
         hints = registered.tool.annotations if registered is not None else None
         return hints is not None and hints.read_only_hint is True
 
-    def _repaired(
+    def _repair_call(
         self, event: HookEvent, call: HookCall, said: m.CheckResponse, earlier: str
-    ) -> Outcome:
+    ) -> EventAnswer:
         """Change the call where the user approves the changed one; else say what to change."""
         if isinstance(call.arguments, str):
             corrected: JsonObject = said.corrected_parameters or {}
@@ -156,40 +158,40 @@ class HookHandler:
             try:
                 corrected = correct_call(call.arguments, said.changes, said.account)
             except CorrectionError:
-                return Outcome(context=earlier)
+                return EventAnswer(context=earlier)
         if self.mode == "repair" and corrected and may_change(event):
             self.changed.add(event.session, call.call_id)
             accounts = [said.account] if said.account is not None else []
             note = note_of(said.changes, before=True, accounts=accounts)
-            return Outcome(context=_joined(note, earlier), arguments=corrected)
+            return EventAnswer(context=_join_lines(note, earlier), arguments=corrected)
         what = f"{_HEADING}before this call: {describe_changes(said.changes)}."
-        return Outcome(context=_joined(what, earlier))
+        return EventAnswer(context=_join_lines(what, earlier))
 
     # After it.
 
-    async def _ended(self, event: HookEvent, call: HookCall) -> Outcome:
-        await self._record(event, [call])
+    async def _handle_ended(self, event: HookEvent, call: HookCall) -> EventAnswer:
+        await self._record_calls(event, [call])
         if call.error is None or call.interrupted or _REJECTED in call.error:
-            return Outcome()
+            return EventAnswer()
         advice = await self.advise_on(event, call)
         if advice.again is not None and self.mode == "repair" and may_call_again(event):
-            return Outcome(context=advice.text, arguments=advice.again)
-        return Outcome(context=advice.text)
+            return EventAnswer(context=advice.text, arguments=advice.again)
+        return EventAnswer(context=advice.text)
 
-    async def _earlier(self, event: HookEvent) -> str:
+    async def _handle_earlier(self, event: HookEvent) -> str:
         """Record the failures that only the transcript shows; what there is to say of them."""
         if not event.earlier:
             return ""
         # An event may have shown of it before, in some clients by another id.
-        seen = await self._session(event.session) if event.session is not None else []
+        seen = await self._read_session(event.session) if event.session is not None else []
         told = {(each.tool, each.error) for each in seen}
         redact = self.context.redactor.text
         new = [
             call
             for call in event.earlier[-_MAX_EARLIER:]
-            if (call.tool, redact(_error(call).message)) not in told
+            if (call.tool, redact(_make_error(call).message)) not in told
         ]
-        await self._record(event, new)
+        await self._record_calls(event, new)
         texts = []
         for call in new[-2:]:
             if text := (await self.advise_on(event, call)).text:
@@ -207,12 +209,12 @@ class HookHandler:
         response = await self.context.suggester.suggest(
             self.workspace,
             m.SuggestRequest(
-                execution=m.FailedCall(**self._facts(event, call), error=_error(call)),
-                annotations=_annotations(call),
+                execution=m.FailedCall(**self._share_facts(event, call), error=_make_error(call)),
+                annotations=_make_annotations(call),
             ),
             principal=self.context.caller.principal,
         )
-        self.context.metrics.answered(response)
+        self.context.metrics.count_answer(response)
         redact = self.context.redactor.text
         lines = [redact(by_session.text)] if by_session is not None else []
         likely = [each for each in response.suggestions if each.confidence >= _LIKELY]
@@ -227,10 +229,10 @@ class HookHandler:
 
     async def _by_session(self, event: HookEvent, call: HookCall) -> SessionAdvice | None:
         if call.role is None or event.session is None:
-            return advise(self.client, call, ())
-        return advise(self.client, call, await self._session(event.session))
+            return advise_session(self.client, call, ())
+        return advise_session(self.client, call, await self._read_session(event.session))
 
-    async def _session(self, session: str) -> list[SessionCall]:
+    async def _read_session(self, session: str) -> list[ShownCall]:
         masked = self.context.redactor.session_id(bounded_name(session) or "")
         # A session of another key has another name in the log, whatever it is called here.
         kept_as = named(self.context.caller.principal, masked)
@@ -239,11 +241,11 @@ class HookHandler:
         )
         calls = [execution_of(each).execution for each in reversed(found)]
         return [
-            SessionCall(
+            ShownCall(
                 tool=each.tool_name,
                 is_own=each.server_name == self.client.agent,
                 arguments=each.parameters,
-                result=_text(each.result),
+                result=_join_texts(each.result),
                 error=each.error.message if each.error is not None else None,
             )
             for each in calls
@@ -251,28 +253,28 @@ class HookHandler:
 
     # What is recorded, and asked.
 
-    async def _record(self, event: HookEvent, calls: Sequence[HookCall]) -> None:
-        made = [self._execution(event, call) for call in calls]
+    async def _record_calls(self, event: HookEvent, calls: Sequence[HookCall]) -> None:
+        made = [self._make_execution(event, call) for call in calls]
         records = [each for each in made if each is not None]
         if records:
             principal = self.context.caller.principal
             await self.context.intake.accept(self.workspace, records, principal=principal)
 
-    def _execution(self, event: HookEvent, call: HookCall) -> m.Execution | None:
+    def _make_execution(self, event: HookEvent, call: HookCall) -> m.Execution | None:
         failed = call.error is not None
         return made_execution(
             execution_id=self._execution_id(event, call),
             timestamp=datetime.now(UTC),
             outcome="failure" if failed else "success",
-            error=_error(call) if failed else None,
+            error=_make_error(call) if failed else None,
             result=None if failed else bounded_json(call.result),
             duration_ms=max(0.0, call.duration_ms),
             sequence=time.time_ns(),
-            repaired_before=self.changed.take(event.session, call.call_id),
-            **self._facts(event, call),
+            repaired_before=self.changed.take_call(event.session, call.call_id),
+            **self._share_facts(event, call),
         )
 
-    def _facts(self, event: HookEvent, call: HookCall) -> dict[str, Any]:
+    def _share_facts(self, event: HookEvent, call: HookCall) -> dict[str, Any]:
         """Return the fields that a record, a check and a question about a failure share."""
         return {
             "agent": self.client.agent,
@@ -294,33 +296,33 @@ class HookHandler:
         return str(uuid5(NAMESPACE_URL, told))
 
 
-def _plain(server: str) -> str:
+def _plain_name(server: str) -> str:
     """Return a server's name as clients write it into the names of its tools."""
     return re.sub(r"\W", "_", server)
 
 
-def _annotations(call: HookCall) -> m.ToolAnnotations | None:
+def _make_annotations(call: HookCall) -> m.ToolAnnotations | None:
     if call.role is None:
         return None
     return m.ToolAnnotations(read_only_hint=call.reads)
 
 
-def _error(call: HookCall) -> m.ExecutionError:
+def _make_error(call: HookCall) -> m.ExecutionError:
     said = bounded_text(call.error or "", _MAX_ERROR)
     if call.exit_code is not None and call.exit_code != "0":
         return m.ExecutionError(type=f"exit:{call.exit_code}", message=said, code=call.exit_code)
     return m.ExecutionError(type="UserRejected" if call.interrupted else "ToolError", message=said)
 
 
-def _text(result: object) -> str:
+def _join_texts(result: object) -> str:
     """Return all the texts of a result, one below the other."""
     if isinstance(result, str):
         return result
     inner = result.values() if isinstance(result, dict) else result
     if not isinstance(inner, Iterable):
         return ""
-    return "\n".join(text for each in inner if (text := _text(each)))
+    return "\n".join(text for each in inner if (text := _join_texts(each)))
 
 
-def _joined(*texts: str) -> str:
+def _join_lines(*texts: str) -> str:
     return "\n".join(text for text in texts if text)

@@ -28,7 +28,7 @@ _PROGRAM_BREAK = re.compile(r"&&|\|\||[;|\n]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionCall:
+class ShownCall:
     """An earlier call of the session, as it was recorded."""
 
     tool: str
@@ -40,18 +40,18 @@ class SessionCall:
     error: str | None = None
 
 
-Session: TypeAlias = Sequence[SessionCall]
+Session: TypeAlias = Sequence[ShownCall]
 """Oldest first."""
 
 
-class Shown:
+class SessionView:
     """What a session showed, looked up when it is asked for."""
 
     def __init__(self, client: HookClient, session: Session) -> None:
         self.client = client
         self.session = session
 
-    def role_of(self, call: SessionCall) -> Role | None:
+    def role_of(self, call: ShownCall) -> Role | None:
         """Return what the tool of an earlier call is for, where it is the client's own."""
         return self.client.roles.get(call.tool) if call.is_own else None
 
@@ -63,7 +63,7 @@ class Shown:
                     return name, role
         return None
 
-    def paths(self) -> Iterator[str]:
+    def list_paths(self) -> Iterator[str]:
         """Yield the paths that worked or that a result showed, the newest first.
 
         Some come twice.
@@ -98,10 +98,10 @@ class Shown:
             ):
                 yield from texts_at(call.arguments, role.new) if role.new else ()
                 if role.role == "read":
-                    yield _unnumbered(call.result[: 10 * MAX_TEXT])
+                    yield _strip_numbers(call.result[: 10 * MAX_TEXT])
 
 
-def _unnumbered(text: str) -> str:
+def _strip_numbers(text: str) -> str:
     """Return a file's text without the line numbers that a client shows it with."""
     bare, numbered = _LINE_NUMBER.subn("", text)
     return bare if numbered >= text.strip("\n").count("\n") / 2 else text
@@ -180,7 +180,7 @@ def near_paths(given: str, paths: Iterable[str]) -> tuple[str, ...]:
             scored[seen] = 300.0
         elif seen_name == name and not given.endswith(f"/{seen}"):
             scored[seen] = 150.0 + fuzz.ratio(folder, seen_folder) / 2
-        elif _suffix(seen_name) == _suffix(name):
+        elif _read_suffix(seen_name) == _read_suffix(name):
             alike = fuzz.ratio(name, seen_name)
             if alike >= _NEAR_NAME and _are_near_folders(folder, seen_folder):
                 scored[seen] = alike
@@ -205,7 +205,7 @@ def _are_near_folders(one: str, other: str) -> bool:
     return fuzz.ratio(one, other) >= _NEAR_NAME
 
 
-def _suffix(name: str) -> str:
+def _read_suffix(name: str) -> str:
     return name.rpartition(".")[2] if "." in name else ""
 
 
@@ -221,7 +221,7 @@ def options_in(text: str) -> list[str]:
     return list(dict.fromkeys(_OPTION.findall(text)))
 
 
-def help_of(known: Shown, program: str) -> list[str]:
+def help_of(known: SessionView, program: str) -> list[str]:
     """Return the options of a program by the last help text that the session read of it."""
     for call in reversed(known.session):
         role = known.role_of(call)

@@ -29,4 +29,4 @@ def test_the_dashboard_counts_what_an_observer_of_the_tools_counts(
     assert counted["repaired"][0] > 0
     for met, of in counted.values():
         assert f">{met} of {of}" in page
-        assert f">{w.percent(met / of)}<" in page
+        assert f">{w.format_percent(met / of)}<" in page

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from aftercall.models import AxisCluster, Boundaries, CoOccurrence
-from service.dashboard.boundaries import MAX_MAPPED, clustered_words, cohesion_words, mapped
+from service.dashboard.boundaries import MAX_MAPPED, clustered_words, cohesion_words, map_axes
 
 EXAMPLES = json.loads(Path("service/api/openapi.json").read_text("utf-8"))["operations"]
 REPORT = Boundaries.model_validate(EXAMPLES["GET /boundaries"]["answer"])
@@ -17,10 +17,10 @@ def test_the_map_has_the_weightiest_clusters_with_what_they_are_named_with() -> 
         for place, weight in enumerate([4.0, *[0.0] * MAX_MAPPED])
     ]
     pair = CoOccurrence(cluster_ids=("c0", "c1"), names=("n0", "n1"), count=2, weight=1.0)
-    found = mapped(Boundaries(clusters=clusters, co_occurrences=[pair], tools=[]))
+    found = map_axes(Boundaries(clusters=clusters, co_occurrences=[pair], tools=[]))
     assert len(found) == MAX_MAPPED
     assert found[:3] == [("n0, with n1", "3", 1.0), ("n1, with n0", "3", 0.0), ("n2", "3", 0.0)]
-    assert mapped(Boundaries(clusters=clusters[1:2], co_occurrences=[], tools=[]))[0][2] == 0
+    assert map_axes(Boundaries(clusters=clusters[1:2], co_occurrences=[], tools=[]))[0][2] == 0
 
 
 def test_when_clusters_were_made_and_what_came_since_is_told() -> None:

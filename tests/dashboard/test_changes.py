@@ -12,7 +12,7 @@ from aftercall.models import (
     ToolUsage,
     WindowTotals,
 )
-from service.alerts import DayChange, changes, is_sure
+from service.alerts import DayChange, find_changes, is_sure
 from tests.dashboard.made import NOW, met
 
 Pair = tuple[int, int]
@@ -38,7 +38,7 @@ def told(
         before=None if before is None else CallCounts(successes=before[0], failures=before[1]),
     )  # fmt: skip
     patterns = [met(failures, earlier, pattern_id=name) for name, failures, earlier in found]
-    return changes(
+    return find_changes(
         day, PatternStatistics(window="24h", since=since, until=NOW, patterns=patterns),
         usage(("search", today)) if today else [], usage(("search", week)) if week else [],
     )  # fmt: skip

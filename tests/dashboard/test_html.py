@@ -37,7 +37,7 @@ def test_text_is_never_markup(text: str) -> None:
     table = html.plain_table("x", [html.Column("a", "A")], [{"a": text}])
     read = _Reader(UI.facts([(text, html.Anchor(text, "/"))]) + table)
     assert [name for name, _ in read.elements] == ["dl", "dt", "dd", "a", "data-table"]
-    assert read.text.replace("\n", "") == 2 * html.w.visible(text)
+    assert read.text.replace("\n", "") == 2 * html.w.escape_hidden(text)
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from retrieval.knowledge.rows.documents import document_id
 from service.api import patterns as operations
 from service.context import Space
 from service.dashboard import pattern as dashboard_pattern
-from service.dashboard.failures import compared
+from service.dashboard.failures import compare_counts
 from service.dashboard.pattern import (
     PatternEvidence,
     belonging_to,
-    evidence_of,
+    gather_evidence,
     mended_share,
     rules_of,
 )
@@ -48,8 +48,8 @@ KNOWN: dict[str, ConsolidatedPattern] = {}
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (compared(None), ""), (compared(0), "none in the same time before"),
-        (compared(1_200), "1,200 in the same time before"),
+        (compare_counts(None), ""), (compare_counts(0), "none in the same time before"),
+        (compare_counts(1_200), "1,200 in the same time before"),
         (mended_share(pattern(count=0)), None), (mended_share(pattern(count=2, mended=4)), 1.0),
     ],
 )  # fmt: skip
@@ -142,7 +142,7 @@ def stored(service: RunningService, tool: str, *examples: str) -> FailurePattern
 
 def shown(service: RunningService, *patterns: FailurePattern) -> list[PatternEvidence]:
     """What is still stored of them."""
-    found = on_loop(service, evidence_of(Space(service.context, "default"), patterns, 5))
+    found = on_loop(service, gather_evidence(Space(service.context, "default"), patterns, 5))
     return [found[each.pattern_id] for each in patterns]
 
 

@@ -12,8 +12,8 @@ from aftercall.models import (
 from service.dashboard.suggestions import (
     bin_name,
     effect_words,
-    gap,
-    points,
+    find_gap,
+    list_points,
     repair_words,
     trust_words,
 )
@@ -38,8 +38,8 @@ def test_bins_without_outcomes_are_rows_and_no_points() -> None:
     """The table tells all ten; the plot only those of which something is known."""
     bins = [tenth(0), tenth(9, 40, 0.95, 0.9)]
     assert [bin_name(each) for each in bins] == ["0 to 10 %", "90 to 100 %"]
-    assert [gap(each) for each in bins] == [None, pytest.approx(-0.05)]
-    many, few = points([*bins, tenth(8, 3, 0.85, 1.0)]).values()
+    assert [find_gap(each) for each in bins] == [None, pytest.approx(-0.05)]
+    many, few = list_points([*bins, tenth(8, 3, 0.85, 1.0)]).values()
     assert (many, few) == ([(0.95, 0.9)], [(0.85, 1.0)])
 
 

@@ -13,7 +13,7 @@ from retrieval.knowledge.rows.statistics import ToolTrials as Remembered
 from retrieval.knowledge.rows.statistics import trial_of
 from service.api.health import read_health
 from service.context import Space
-from service.dashboard.tool import UNNAMED, evidence_of, version_rows
+from service.dashboard.tool import UNNAMED, read_evidence, version_rows
 from service.dashboard.tools import with_never_called
 from tests.dashboard.made import NOW
 from tests.dashboard.test_look import look
@@ -101,7 +101,7 @@ def test_what_is_known_of_a_tool_is_read_together(service: RunningService) -> No
     service.client.post(f"/tools/{tool_id}/failures", json=mark).raise_for_status()
     learned(service, *repaired(tool, 1, toolVersion="1.0.0"))
     health = on_loop(service, read_health(Space(service.context, "default"), tool_id))
-    found = on_loop(service, evidence_of(look("7d", context=service.context), health))
+    found = on_loop(service, read_evidence(look("7d", context=service.context), health))
     [version] = found["versions"]
     assert (version["version"], version["ids"], version["successes"]) == ("1.0.0", tool_id, 1)
     [(namespace, best)] = found["fitness"]

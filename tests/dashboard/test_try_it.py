@@ -15,8 +15,8 @@ from service.dashboard.try_it import (
     answer_words,
     confidence_words,
     evidence_pairs,
-    headline,
     request_of,
+    write_headline,
 )
 from service.errors import ProblemError
 
@@ -99,7 +99,7 @@ def suggestion(**fields: Any) -> Suggestion:
 )
 def test_every_action_has_a_headline(fields: dict[str, Any], said: str) -> None:
     """In words that need no knowledge of the wire."""
-    assert headline(suggestion(**fields)).endswith(said)
+    assert write_headline(suggestion(**fields)).endswith(said)
 
 
 def test_a_confidence_is_told_with_its_interval_and_what_follows() -> None:
@@ -147,8 +147,8 @@ def test_a_suggestion_shows_what_it_does_with_each_value() -> None:
             abstained=False,
             took_ms=1,
         )
-        shown = [(one, headline(one), confidence_words(one), evidence_pairs(one.evidence))]
-        return html.render(
+        shown = [(one, write_headline(one), confidence_words(one), evidence_pairs(one.evidence))]
+        return html.render_template(
             "answer", said="s", response=response, suggestions=shown, sure=0.8, changes=()
         )
 

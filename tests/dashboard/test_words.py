@@ -13,24 +13,24 @@ from service.dashboard import words
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (words.count(12_345), "12,345"),
-        (words.counted(1, "call"), "1 call"),
-        (words.counted(1_200, "call"), "1,200 calls"),
-        (words.percent(0.94), "94.0 %"),
-        (words.percent(None), "-"),
-        (words.duration(8), "8.0 ms"),
-        (words.duration(2_300), "2.3 s"),
-        (words.duration(240_000), "4.0 min"),
-        (words.duration(9_000_000), "2.5 h"),
-        (words.duration(None), "-"),
-        (words.score(None), "-"),
-        (words.moment(None), "-"),
-        (words.tool_name(ToolName(tool_name="t")), "t"),
-        (words.tool_name(ToolName(tool_name="t", server_name="s")), "s/t"),
+        (words.format_count(12_345), "12,345"),
+        (words.format_noun(1, "call"), "1 call"),
+        (words.format_noun(1_200, "call"), "1,200 calls"),
+        (words.format_percent(0.94), "94.0 %"),
+        (words.format_percent(None), "-"),
+        (words.format_duration(8), "8.0 ms"),
+        (words.format_duration(2_300), "2.3 s"),
+        (words.format_duration(240_000), "4.0 min"),
+        (words.format_duration(9_000_000), "2.5 h"),
+        (words.format_duration(None), "-"),
+        (words.format_score(None), "-"),
+        (words.format_moment(None), "-"),
+        (words.format_tool(ToolName(tool_name="t")), "t"),
+        (words.format_tool(ToolName(tool_name="t", server_name="s")), "s/t"),
         (words.success_rate(CallCounts(successes=3, failures=1)), 0.75),
         (words.success_rate(CallCounts()), None),
-        (words.percent(0.99999), "> 99.9 %"),
-        (words.percent(1.0), "100.0 %"),
+        (words.format_percent(0.99999), "> 99.9 %"),
+        (words.format_percent(1.0), "100.0 %"),
     ],
 )
 def test_numbers_are_written_with_their_units(written: object, expected: object) -> None:
@@ -40,11 +40,11 @@ def test_numbers_are_written_with_their_units(written: object, expected: object)
 
 def test_times_are_utc() -> None:
     cet = datetime.fromisoformat("2026-11-23T00:30:00+01:00")
-    assert words.moment(cet) == "2026-11-22 23:30"
-    assert words.axis([cet]) == ["11-22"]
-    assert words.axis([cet, cet + timedelta(hours=1)]) == ["22 23:30", "23 00:30"]
-    assert words.within("24h") == "in the last 24 hours"
-    assert words.within("2026-11-01..2026-11-07") == "from 2026-11-01 to 2026-11-07"
+    assert words.format_moment(cet) == "2026-11-22 23:30"
+    assert words.label_axis([cet]) == ["11-22"]
+    assert words.label_axis([cet, cet + timedelta(hours=1)]) == ["22 23:30", "23 00:30"]
+    assert words.format_within("24h") == "in the last 24 hours"
+    assert words.format_within("2026-11-01..2026-11-07") == "from 2026-11-01 to 2026-11-07"
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,18 @@ def test_times_are_utc() -> None:
 )
 def test_what_cannot_be_seen_is_written_as_an_escape(hidden: str) -> None:
     """A change of direction, or a blank without width, cannot make a text read as another."""
-    assert words.visible(f"a{hidden}b") == f"a{hidden.encode('unicode_escape').decode()}b"
+    assert words.escape_hidden(f"a{hidden}b") == f"a{hidden.encode('unicode_escape').decode()}b"
 
 
 def test_lines_stay_lines() -> None:
     """In parameters and errors; in a heading they become blanks."""
-    assert words.visible("a\r\nb\tc") == "a\nb\tc"
-    assert words.one_line("a\r\n  b\tc") == "a b c"
+    assert words.escape_hidden("a\r\nb\tc") == "a\nb\tc"
+    assert words.format_line("a\r\n  b\tc") == "a b c"
 
 
 @given(st.text(), st.integers(1, 50))
 def test_no_text_is_longer_than_its_limit(text: str, limit: int) -> None:
     """Nor holds it a character that is not printed, line ends and tabs aside."""
-    shown = words.visible(text, limit)
+    shown = words.escape_hidden(text, limit)
     assert len(shown) <= limit
     assert all(char.isprintable() or char in "\n\t" for char in shown)

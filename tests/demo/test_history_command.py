@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from aftercall.cli import main
-from service.demo.stage import environment
+from service.demo.stage import demo_environment
 from tests.service.running_service import aftercall, finished
 
 _PATIENCE_S = 60
@@ -102,5 +102,5 @@ def test_its_own_service_is_given_no_servers() -> None:
         "AFTERCALL_DATA_DIR": "/real",
         "AFTERCALL_EMBEDDING_MODEL": "hashing",
     }
-    kept = environment(ours)
+    kept = demo_environment(ours)
     assert set(kept) == {"PATH", "AFTERCALL_EMBEDDING_MODEL"}

@@ -51,9 +51,10 @@ def fault_of(ask: Callable[[], object]) -> ToolFault | None:
 def test_a_right_call_fails_by_chance_alone(tool: SimTool) -> None:
     """What agents want is within the schema, and hidden rules leave it alone."""
     dice = Random(1)  # noqa: S311  # repeatable, no secret
-    wishes = [tool.wish(dice) for _ in range(300)]
+    wishes = [tool.draw_wish(dice) for _ in range(300)]
     faults = [
-        fault_of(partial(tool.call, wish.parameters, moment(dice, tool.since))) for wish in wishes
+        fault_of(partial(tool.answer_call, wish.parameters, moment(dice, tool.since)))
+        for wish in wishes
     ]
     assert all(is_valid(tool, wish.parameters) for wish in wishes)
     assert {fault.kind for fault in faults if fault is not None} <= CHANCE
@@ -64,14 +65,16 @@ def test_a_right_call_fails_by_chance_alone(tool: SimTool) -> None:
 def test_a_slip_is_refused_as_the_schema_says(tool: SimTool, slip: Slip) -> None:
     """The tool's own check agrees with a validator's, and what is meant is right."""
     dice = Random(2)  # noqa: S311  # as above
-    made = [done for _ in range(80) if (done := slip.make(tool.wish(dice).parameters, dice))]
+    made = [
+        done for _ in range(80) if (done := slip.make_slip(tool.draw_wish(dice).parameters, dice))
+    ]
     assert made, "the slip never applies"
     refused = 0
     for sends, means in made:
         assert is_valid(tool, means)
-        checked = fault_of(partial(tool.check, sends))
+        checked = fault_of(partial(tool.check_schema, sends))
         assert (checked is None) == is_valid(tool, sends)
-        called = fault_of(partial(tool.call, sends, moment(dice, tool.since)))
+        called = fault_of(partial(tool.answer_call, sends, moment(dice, tool.since)))
         refused += called is not None and called.kind not in CHANCE
     assert refused > 0.2 * len(made), "the tool takes nearly all of them"
 

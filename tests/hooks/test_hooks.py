@@ -12,7 +12,7 @@ import pytest
 from aftercall.models import Execution
 from bench import data
 from mongo.contents import execution_of
-from service.hooks.advice import _sentences
+from service.hooks.advice import _read_sentences
 from service.hooks.clients import client_names, read_client
 from service.hooks.shown import near_paths, nearest_text
 from tests.conftest import NO_DATA
@@ -311,7 +311,7 @@ def test_each_sentence_is_read_from_its_example() -> None:
     """The first sentence that fits an example is of the kind that it is an example of."""
     text = (files("service.hooks") / "sentences.toml").read_text(encoding="utf-8")
     for row in tomllib.loads(text)["sentences"]:
-        found = next(each for each in _sentences() if each.pattern.search(row["example"]))
+        found = next(each for each in _read_sentences() if each.pattern.search(row["example"]))
         assert found.kind == row["kind"], row["example"]
 
 

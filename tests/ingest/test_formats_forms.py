@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aftercall.models import Execution
 from ingest.formats.calls import Given, LeftOut
 from ingest.formats.detection import LOOK_BYTES, look_at
-from service.imports import read
+from service.imports import read_calls
 from tests.ingest import agent_forms, forms
 from tests.ingest.transcripts import AT
 
@@ -31,7 +31,7 @@ FILES = {
 def read_file(text: str) -> tuple[list[Execution], list[Any]]:
     """Executions by their ids, once each, and what else is told."""
     raw = text.encode()
-    placed = list(read(io.BytesIO(raw), look_at(raw[:LOOK_BYTES]), Given(at=AT)))
+    placed = list(read_calls(io.BytesIO(raw), look_at(raw[:LOOK_BYTES]), Given(at=AT)))
     executions = {p.read.execution_id: p.read for p in placed if isinstance(p.read, Execution)}
     rest = [(p.where, p.read) for p in placed if not isinstance(p.read, Execution)]
     return list(executions.values()), rest

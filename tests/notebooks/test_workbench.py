@@ -80,5 +80,5 @@ def test_a_success_that_was_not_meant_is_something_else() -> None:
     """The difference that the notebook is about."""
     trials = [each for each in make_trials(200) if each.tool.spec.name == "query_series"]
     one = trials[0]
-    other = next(each for each in trials if not one.tool.same(each.meant, one.meant))
+    other = next(each for each in trials if not one.tool.is_same_call(each.meant, one.meant))
     assert verdict(one, other.meant) == "something else"

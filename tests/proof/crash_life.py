@@ -20,12 +20,12 @@ from service.archive import (
     ArchiveReader,
     ArchiveWriter,
     import_store,
-    unpacked,
-    written,
+    open_unpacked,
+    open_written,
 )
-from service.cli.forget import forgotten
+from service.cli.forget import forget_now
 from service.forget import Forgotten, state_of
-from service.rebuild import rebuild
+from service.rebuild import rebuild_store
 from service.settings import DataSettings, EmbeddingSettings, IndexingSettings, Settings
 from service.stores import Stores, open_stores, opened_store
 from tests.ingest.histories import BEGIN, WORKSPACE, differences, history
@@ -60,15 +60,15 @@ async def live(folder: Path, say: Say) -> None:
         await run_steps(_night(stores), STEPS)
         await _record(stores, EVENTS[48:60], say)
         await _learn(stores)
-    await rebuild(home, lambda _: None)
+    await rebuild_store(home, lambda _: None)
     say("forgetting")
-    await forgotten(home, EVE)
+    await forget_now(home, EVE)
     say("forgotten")
     async with open_stores(home) as stores:
         await _record(stores, [e for e in EVENTS[60:] if not EVE.is_of(e)], say)
         await _learn(stores)
-        with written(str(folder / "archive")) as stream:
-            async for line in ArchiveWriter(stores.store).lines():
+        with open_written(str(folder / "archive")) as stream:
+            async for line in ArchiveWriter(stores.store).write_lines():
                 stream.write(line)
         say("exported")
     await bring(folder)
@@ -121,7 +121,7 @@ def _night(stores: Stores) -> NightlyJob:
 async def bring(folder: Path) -> None:
     """Import the archive into a folder of its own, as often as it takes."""
     async with opened_store(settings(folder / "away")) as store:
-        with unpacked(str(folder / "archive")) as stream:
+        with open_unpacked(str(folder / "archive")) as stream:
             reader = ArchiveReader(stream)
             try:
                 await import_store(store, reader)
@@ -162,13 +162,13 @@ async def wrong_with(folder: Path, said: Said, shipped: int) -> list[str]:
     """What a reader of the folder would find wrong; empty where all is as acknowledged."""
     home, wrong = settings(folder / "home"), []
     if "forgetting" in said.steps and "forgotten" not in said.steps:
-        await forgotten(home, EVE)  # what somebody does whose command was killed
+        await forget_now(home, EVE)  # what somebody does whose command was killed
     try:
         async with open_stores(home) as stores:
             await _learn(stores)
     except VectorIndexError:
         wrong.append(REBUILD)
-        await rebuild(home, lambda _: None)
+        await rebuild_store(home, lambda _: None)
     async with open_stores(home) as stores:
         await _learn(stores)
         wrong += await _wrong_log(stores, said)
@@ -179,9 +179,9 @@ async def wrong_with(folder: Path, said: Said, shipped: int) -> list[str]:
     if archive.exists():
         await bring(folder)
         async with opened_store(settings(folder / "away")) as away:
-            with unpacked(str(archive)) as stream:
+            with open_unpacked(str(archive)) as stream:
                 reader = ArchiveReader(stream)
-                ids = [content["id"] for kind, content in reader.lines() if kind == "event"]
+                ids = [content["id"] for kind, content in reader.read_lines() if kind == "event"]
             got = [event.id for event in await away.events.after(WORKSPACE, 0, 1_000)]
             if got != ids:
                 wrong.append(f"imported {len(got)} events of {len(ids)}")

@@ -19,7 +19,7 @@ from aftercall.recording.spool import Spool
 from mongo.records import AuditEntry, Commit, Row
 from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
-from service.archive import unpacked, written
+from service.archive import open_unpacked, open_written
 from tests.conftest import NO_COMPILER
 from tests.ingest.histories import WORKSPACE, history
 from tests.proof.crash_life import Say
@@ -36,14 +36,14 @@ def spool_of(folder: Path) -> Spool:
 
 
 def export(folder: Path) -> None:
-    with written(str(folder / "archive")) as stream:
+    with open_written(str(folder / "archive")) as stream:
         stream.write(b"new\n")
 
 
 def exported(folder: Path) -> list[bytes]:
     if not (folder / "archive").exists():
         return []
-    with unpacked(str(folder / "archive")) as stream:
+    with open_unpacked(str(folder / "archive")) as stream:
         return stream.readlines() or [b"nothing under its name"]
 
 

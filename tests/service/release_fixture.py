@@ -17,8 +17,8 @@ from typing import Any
 from uuid import UUID
 
 from aftercall import models as m
-from service.archive import ArchiveWriter, written
-from service.rules import list_rules
+from service.archive import ArchiveWriter, open_written
+from service.rules import find_rules
 from workbench.in_process import InProcessClient, in_process
 
 FOLDER = Path(__file__).parent / "release"
@@ -114,7 +114,7 @@ async def described(service: InProcessClient) -> dict[str, Any]:
     answer, status = await service.suggest(FAILED), await service.status()
     return {
         "repaired": answer.suggestions[0].corrected_parameters,
-        "lessons": [each.told.lesson async for each in list_rules(store, "default")],
+        "lessons": [each.told.lesson async for each in find_rules(store, "default")],
         "executions": status.executions,
         "tools": [each.tool_id for each in await service.list_tools()],
         "promoted": (await service.get_promotion("weather")).evolved_version,
@@ -131,8 +131,8 @@ async def make() -> None:
         async with in_process(data, embedder="hashing") as service:
             await fill(service)
             EXPECTED.write_text(json.dumps(await described(service), indent=1) + "\n")
-            with written(str(ARCHIVE)) as stream:
-                async for line in ArchiveWriter(service.context.store).lines():
+            with open_written(str(ARCHIVE)) as stream:
+                async for line in ArchiveWriter(service.context.store).write_lines():
                     stream.write(line)
         with tarfile.open(DATA, "w:xz") as packed:
             packed.add(data, "data", filter=_of_nobody)

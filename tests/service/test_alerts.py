@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from aftercall.models import ToolName
-from service.alerts import EVERY, Alert, Said, due_of, news, send_alerts
+from service.alerts import EVERY, Alert, Said, due_of, find_news, send_alerts
 from service.context import Space
 from tests.service.running_service import (
     RunningService,
@@ -88,7 +88,9 @@ def test_a_new_failure_and_a_drifted_contract_are_posted_once(
         consolidated(settings, service)
         changed = {**tool, "inputSchema": schema | {"required": ["q"]}}
         service.client.put("/tools/drifting", json=changed).raise_for_status()
-        kinds = {each.kind for _, each in on_loop(service, news(Space(service.context, "default")))}
+        kinds = {
+            each.kind for _, each in on_loop(service, find_news(Space(service.context, "default")))
+        }
         assert kinds == {"new_pattern", "contract_drift"}
         with pytest.raises(httpx2.HTTPStatusError):
             send(service, url)

@@ -30,9 +30,9 @@ from service.archive import (
     ArchiveWriter,
     HalfImportedError,
     import_store,
+    open_unpacked,
+    open_written,
     refuse_half_imported,
-    unpacked,
-    written,
 )
 from service.environment import environment_of
 from service.settings import Settings
@@ -120,7 +120,7 @@ def answered(settings: Settings) -> list[Any]:
 
 async def export_store(store: Store, stream: Any) -> dict[str, int]:
     writer = ArchiveWriter(store)
-    async for line in writer.lines():
+    async for line in writer.write_lines():
         stream.write(line)
     return writer.counts
 
@@ -137,12 +137,12 @@ async def tallied(store: Store) -> list[str]:
 
 
 async def exported(store: Store, file: Path) -> dict[str, int]:
-    with written(str(file)) as stream:
+    with open_written(str(file)) as stream:
         return await export_store(store, stream)
 
 
 async def imported(store: Store, file: Path) -> dict[str, int]:
-    with unpacked(str(file)) as stream:
+    with open_unpacked(str(file)) as stream:
         return await import_store(store, ArchiveReader(stream))
 
 
@@ -245,7 +245,7 @@ async def test_what_arrives_during_an_export_belongs_to_the_next(tmp_path: Path)
     async with opened(tmp_path / "origin") as store, opened(tmp_path / "target") as target:
         for number in range(600):
             await store.events.append("default", [make_event(number)])
-        with written(str(tmp_path / "a.gz")) as stream:
+        with open_written(str(tmp_path / "a.gz")) as stream:
             writing = asyncio.create_task(export_store(store, stream))
             number = 1_000
             while not writing.done():
@@ -291,7 +291,7 @@ def buffered(data: bytes) -> Any:
 
 
 def read(lines: list[bytes]) -> list[tuple[str, Json]]:
-    return list(ArchiveReader(buffered(b"".join(lines))).lines())
+    return list(ArchiveReader(buffered(b"".join(lines))).read_lines())
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +341,7 @@ def test_a_file_is_packed_private_and_damage_is_found(whole: list[bytes], tmp_pa
     """Nobody else may read it; cut off or with a flipped bit it is refused."""
     path = tmp_path / "a.jsonl.gz"
     path.write_text("what had the name before")
-    with written(str(path)) as stream:
+    with open_written(str(path)) as stream:
         stream.write(b"".join(whole))
         assert path.read_text() == "what had the name before"
     packed = path.read_bytes()
@@ -356,8 +356,8 @@ def test_a_file_is_packed_private_and_damage_is_found(whole: list[bytes], tmp_pa
     cut = [packed[: int(len(packed) * share)] for share in (0.0, 0.3, 0.9, 0.999)]
     for damaged in (*flipped, *cut):
         path.write_bytes(damaged)
-        with pytest.raises(ArchiveError), unpacked(str(path)) as stream:
-            list(ArchiveReader(stream).lines())
+        with pytest.raises(ArchiveError), open_unpacked(str(path)) as stream:
+            list(ArchiveReader(stream).read_lines())
 
 
 def test_what_fails_midway_leaves_no_file(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_what_fails_midway_leaves_no_file(tmp_path: Path) -> None:
     path.write_text("before")
 
     def half() -> None:
-        with written(str(path)) as stream:
+        with open_written(str(path)) as stream:
             stream.write(b"half")
             raise RuntimeError
 
@@ -375,7 +375,7 @@ def test_what_fails_midway_leaves_no_file(tmp_path: Path) -> None:
     assert [each.read_text() for each in tmp_path.iterdir()] == ["before"]
     with (
         pytest.raises(ArchiveError, match=r"cannot write .*No such file"),
-        written(str(tmp_path / "none" / "a.gz")),
+        open_written(str(tmp_path / "none" / "a.gz")),
     ):
         pass
 

@@ -28,8 +28,8 @@ from retrieval.knowledge.rows.log import counts
 from retrieval.knowledge.rows.principals import agent_mark
 from service.archive import ArchiveReader
 from service.cli import forget as cli
-from service.forget import Forgotten, forget, state_of
-from service.rebuild import rebuild
+from service.forget import Forgotten, forget_events, state_of
+from service.rebuild import rebuild_store
 from service.settings import Settings
 from tests.golden.stories import normal
 from tests.ingest.histories import WORKSPACE, history
@@ -150,11 +150,11 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     spool = Spool(tmp_path / "state" / "spool" / _subfolder(BASE_URL, ""), max_bytes=2**20)
     monkeypatch.setattr(recorder, "state_folder", lambda: tmp_path / "state" / "spool")
     spool.append([b'{"agent":"eve","timestamp":"2026-01-01T00:00:00Z"}', b'{"agent":"x"}'])
-    gone = await asyncio.to_thread(asyncio.run, cli.forgotten(settings(tmp_path / "a"), whose))
+    gone = await asyncio.to_thread(asyncio.run, cli.forget_now(settings(tmp_path / "a"), whose))
     assert spool.waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.key_id else 1)
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
-    await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))
+    await asyncio.to_thread(asyncio.run, rebuild_store(settings(tmp_path / "b"), lambda _: None))
     for module in (
         "service.context",
         "retrieval.answers.fitness.history",
@@ -179,7 +179,7 @@ async def test_no_row_of_the_base_names_it(tmp_path: Path) -> None:
         base = await store.open_generation(0)
         counted = {Counter(f"{AGENT_FAILURE}{name}", 1): 7 for name in ("eve", "x")}
         await base.commit(Commit(WORKSPACE, put=rows, counters=counted))
-        gone = await forget(store, Forgotten(workspace=WORKSPACE, agent="eve"))
+        gone = await forget_events(store, Forgotten(workspace=WORKSPACE, agent="eve"))
         left = await base.scan(WORKSPACE, None, 10_000, by="serial")
         assert gone["expired rows"] == len(rows) - len(left) > 0
         assert left
@@ -226,7 +226,7 @@ def test_an_admin_looks_at_exports_and_empties_a_workspace_over_http(tmp_path: P
         rule = admin.get("/rules", params={"suspicious": True}).json()["rules"][0]
         assert admin.get(f"/rules/{rule['ruleId']}").json() == rule | {"repairs": 2}
         packed = admin.get("/export").content
-        lines = [*ArchiveReader(io.BytesIO(gzip.decompress(packed))).lines()]
+        lines = [*ArchiveReader(io.BytesIO(gzip.decompress(packed))).read_lines()]
         assert {content.get("workspace") for _, content in lines} == {"red"}
         assert admin.post("/forget", json={"everything": True, "agent": "ann"}).status_code == 422
         gone = admin.post("/forget", json={"agent": "ann"}).json()

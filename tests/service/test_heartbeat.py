@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from aftercall.cli import main
-from service.heartbeat import FILE, MAX_AGE_S, heartbeat
+from service.heartbeat import FILE, MAX_AGE_S, open_heartbeat
 from service.lifecycle import Attention
 
 
 async def test_a_process_that_lives_is_alive_and_one_that_ended_is_not(tmp_path: Path) -> None:
     """The file is there while the block runs."""
     command = ["health", "--data-dir", str(tmp_path)]
-    async with heartbeat(tmp_path):
+    async with open_heartbeat(tmp_path):
         assert await asyncio.to_thread(main, command) == 0
     assert await asyncio.to_thread(main, command) == 1
 

@@ -15,7 +15,7 @@ import pytest
 from ingest.formats.calls import Given
 from ingest.formats.detection import LOOK_BYTES, look_at
 from service import imports
-from service.imports import MAX_DOCUMENT, ImportReport, read
+from service.imports import MAX_DOCUMENT, ImportReport, read_calls
 from tests.ingest.exports import observation, outcome, run, session_line, use
 from tests.ingest.otlp_samples import START_NS, request, span, tool_span
 from tests.ingest.transcripts import AT, HELLO, answered, call, called, result, rpc, texts, user
@@ -309,8 +309,8 @@ def test_secrets_in_a_transcript_never_leave_the_process(
     file.write_bytes(gzip.compress(lines_of({"messages": told}).encode()))
     status, out, _ = finished("import", str(file), "--service", service.url)
     assert (status, out) == (0, "1 accepted, 0 duplicates, 0 rejected\n")
-    (placed,) = read(io.BytesIO(lines_of({"messages": told}).encode()), look_at(b"", "transcripts"),
-                     Given(at=AT))  # fmt: skip
+    stream = io.BytesIO(lines_of({"messages": told}).encode())
+    (placed,) = read_calls(stream, look_at(b"", "transcripts"), Given(at=AT))
     stored = service.client.get(f"/executions/{placed.read.execution_id}").text  # type: ignore[union-attr]
     assert "[redacted:" in stored
     assert "hunter2" not in stored
@@ -320,7 +320,7 @@ def test_secrets_in_a_transcript_never_leave_the_process(
 def of(raw: bytes, wanted: Any = None) -> list[Any]:
     """What a file's bytes say."""
     chosen = look_at(raw[:LOOK_BYTES], wanted)
-    return [each.read for each in read(io.BytesIO(raw), chosen, Given(at=AT))]
+    return [each.read for each in read_calls(io.BytesIO(raw), chosen, Given(at=AT))]
 
 
 def test_damaged_lines_lose_nothing_else() -> None:
@@ -384,9 +384,9 @@ def test_what_a_file_says_does_not_steer_a_terminal() -> None:
     """Places and reasons are shown without control characters; a remark is told once."""
     said: list[str] = []
     report = ImportReport(said.append)
-    report.reject("line 1\r", "no \x9b31m")
+    report.reject_piece("line 1\r", "no \x9b31m")
     for number in range(3):
-        report.note(f"{number} calls \x1b[2J")
+        report.note_once(f"{number} calls \x1b[2J")
     assert len(said) == 2
     assert all(line.isprintable() for line in said)
 

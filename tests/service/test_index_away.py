@@ -13,7 +13,7 @@ import pytest
 from retrieval.index.opening import CurrentIndex, destroy_index, list_indexes
 from retrieval.index.protocol import QdrantPlace, VectorIndex
 from retrieval.index.qdrant import Connection, QdrantIndex
-from service.rebuild import rebuild
+from service.rebuild import rebuild_store
 from service.stores import index_place, open_named
 from tests.mongo.mongo_server import free_port
 from tests.service.running_service import (
@@ -140,7 +140,7 @@ def test_a_collection_that_somebody_deletes_is_told_with_its_cure(
         eventually(lambda: not service.client.get("/status").json()["consistent"])
         assert suggest(service) == known
         assert service.client.get("/readyz").status_code == 200
-    asyncio.run(rebuild(settings, lambda _: None))
+    asyncio.run(rebuild_store(settings, lambda _: None))
     with running(settings) as service:
         assert problem(service) is None
         assert suggest(service) == known

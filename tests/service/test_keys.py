@@ -129,7 +129,7 @@ async def test_a_slow_look_at_the_keys_hides_none_made_meanwhile(tmp_path: Path)
     store.__class__ = SlowOnce
     try:
         keyring = Keyring(store)
-        looking = asyncio.create_task(keyring.refresh())
+        looking = asyncio.create_task(keyring.refresh_keys())
         await has_read.wait()
         making = asyncio.create_task(
             create_key(
@@ -139,7 +139,7 @@ async def test_a_slow_look_at_the_keys_hides_none_made_meanwhile(tmp_path: Path)
         await asyncio.wait({making}, timeout=0.3)
         may_end.set()
         await looking
-        assert keyring.access((await making).secret).workspace == "w"
+        assert keyring.find_access((await making).secret).workspace == "w"
     finally:
         await store.close()
 

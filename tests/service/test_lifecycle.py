@@ -20,7 +20,7 @@ import uvicorn
 from aftercall.process import bind, url_of
 from mongo.sqlite import files
 from service.context import Lifecycle
-from service.lifecycle import CannotOpenError, beside, one_line
+from service.lifecycle import CannotOpenError, keep_doing, shorten_errors
 from service.server import create_app
 from tests.service.running_service import (
     ROOT,
@@ -193,7 +193,7 @@ def test_impossible_options_are_refused(
 
 def test_no_space_at_the_start_is_told_as_such(tmp_path: Path) -> None:
     """Not in the words for a call that was not stored: nobody has one to send again."""
-    with pytest.raises(CannotOpenError, match="Free space") as told, one_line(tmp_path):
+    with pytest.raises(CannotOpenError, match="Free space") as told, shorten_errors(tmp_path):
         raise files.full(tmp_path)
     assert str(tmp_path) in str(told.value)
     assert "this call" not in str(told.value)
@@ -312,7 +312,7 @@ async def test_what_goes_on_beside_takes_nothing_from_the_programs_own_dice() ->
         return 0.0
 
     before = random.getstate()
-    async with beside(step, "stepping", 0.0, retry_s=0.0):
+    async with keep_doing(step, "stepping", 0.0, retry_s=0.0):
         for _ in range(3):
             await steps.get()
     assert random.getstate() == before

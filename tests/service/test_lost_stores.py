@@ -82,7 +82,7 @@ async def test_keys_that_vanish_while_it_runs_open_nothing(tmp_path: Path) -> No
             KeySpace(keyring, CONSOLE), KeySpec(name="a", workspace="w", scopes=["read"])
         )
         store.__class__ = Emptied
-        await keyring.refresh()
+        await keyring.refresh_keys()
         assert keyring.is_required
     finally:
         await store.close()
@@ -119,8 +119,8 @@ def test_a_log_that_is_shorter_than_what_was_learned_from_it_is_refused(
 async def test_an_audit_whose_end_was_cut_off_is_found_without_a_note(used: Path) -> None:
     """The log's store knows how far it came."""
     async with open_context(hashing_settings(used.parent)) as context:
-        await context.keys.note(CONSOLE, "default", "tool.put", "t")
-        await context.keys.note(CONSOLE, "default", "tool.put", "u")
+        await context.keys.note_action(CONSOLE, "default", "tool.put", "t")
+        await context.keys.note_action(CONSOLE, "default", "tool.put", "u")
         counted = noted_head(await context.store.metadata.get(AUDIT_FACT))
         assert (await verify_audit(context.keys.store, None, counted)).problem is None
     with sqlite3.connect(used / "control.sqlite3") as control:
@@ -153,8 +153,8 @@ def test_signing_out_ends_the_cookie_for_who_has_a_copy(guarded: RunningService)
     with httpx2.Client(base_url=guarded.url, cookies=copy) as thief:
         assert thief.get("/dashboard/").status_code == 303
     other = Keyring(guarded.context.keys.store)
-    on_loop(guarded, other.refresh())
-    on_loop(guarded, other.attach(guarded.context.store.metadata))
+    on_loop(guarded, other.refresh_keys())
+    on_loop(guarded, other.attach_facts(guarded.context.store.metadata))
     assert other.access_of_session(copy["aftercall_session"]) is None
 
 

@@ -31,7 +31,7 @@ from retrieval.knowledge.memory import CALIBRATION, PATTERN, Memory
 from service import nightly as schedule
 from service.cli import nightly as command
 from service.environment import environment_of, read_settings
-from service.nightly import nightly, run_process
+from service.nightly import open_nightly, run_process
 from tests.service.running_service import (
     RunningService,
     aftercall,
@@ -128,7 +128,7 @@ async def test_a_failed_step_does_not_keep_the_others_from_running(
     assert done == ["counted"]
     assert [each.name for each in report.failed] == ["broken"]
     assert await last_report(store) == report
-    told = command.told(report)
+    told = command.show_result(report)
     assert "FAILED: no space left on device" in told
     assert "7 things" in told
 
@@ -243,7 +243,7 @@ async def test_a_run_that_is_due_is_started_once(store: Store, tmp_path: Path) -
         started.put_nowait(1)
         return 0
 
-    async with nightly(hashing_settings(tmp_path), store, settle=SOON, run=run):
+    async with open_nightly(hashing_settings(tmp_path), store, settle=SOON, run=run):
         await asyncio.wait_for(started.get(), 200)
     assert started.empty()
 
@@ -271,7 +271,7 @@ async def test_a_run_that_fails_is_logged_and_tried_again(
         return now
 
     with caplog.at_level(logging.WARNING, logger="service"):
-        async with nightly(hashing_settings(tmp_path), store, settle=SOON, run=run):
+        async with open_nightly(hashing_settings(tmp_path), store, settle=SOON, run=run):
             await asyncio.wait_for(again.wait(), 200)
     assert any("nightly run" in each.message for each in caplog.records)
 
@@ -327,9 +327,9 @@ async def test_a_service_that_stops_stops_its_run(
         return started[0]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", sleeping)
-    async with nightly(hashing_settings(tmp_path), store, settle=SOON):
+    async with open_nightly(hashing_settings(tmp_path), store, settle=SOON):
         await asyncio.wait_for(is_there.wait(), 200)
     assert started[0].returncode == -signal.SIGTERM
     tasks = asyncio.all_tasks()
-    async with nightly(hashing_settings(tmp_path, nightly={"every_h": 0}), store):
+    async with open_nightly(hashing_settings(tmp_path, nightly={"every_h": 0}), store):
         assert asyncio.all_tasks() == tasks

@@ -11,7 +11,7 @@ from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailable
 from retrieval.index.protocol import VectorIndexUnavailableError
 from retrieval.knowledge.rows.log import StoreCounts
 from service.lifecycle import when_it_answers
-from service.metrics_page import disagreement
+from service.metrics_page import explain_difference
 from service.settings import Settings
 from service.stores import is_remote, where_index_is, where_store_is
 from tests.service.running_service import hashing_settings
@@ -120,7 +120,7 @@ def test_any_server_makes_it_remote(tmp_path: Path) -> None:
 )
 def test_queues_are_allowed_for(documents: int, pending: int, vectors: int, agrees: bool) -> None:
     """And nothing else: the cure is named."""
-    said = disagreement(StoreCounts(0, pending, documents), vectors)
+    said = explain_difference(StoreCounts(0, pending, documents), vectors)
     assert (said is None) == agrees
     if said is not None:
         assert "aftercall rebuild" in said

@@ -17,7 +17,7 @@ from mongo.sqlite.store import open_sqlite_store
 from retrieval.index import edge_shard
 from retrieval.index.protocol import VectorIndexError
 from retrieval.knowledge.memory import DOCUMENT
-from service.rebuild import rebuild
+from service.rebuild import rebuild_store
 from tests.mongo.store_samples import closing
 from tests.service.running_service import (
     ServeProcess,
@@ -194,11 +194,11 @@ def test_a_rebuild_without_room_changes_nothing_and_the_next_one_is_fine(
     with monkeypatch.context() as patch:
         patch.setattr(edge_shard, "MIN_FREE_BYTES", 1 << 60)
         with pytest.raises(VectorIndexError, match="make space"):
-            asyncio.run(rebuild(settings, said.append))
+            asyncio.run(rebuild_store(settings, said.append))
     assert said == []
     with running(settings) as service:
         assert service.client.get("/status").json()["generation"] == 1
-    assert asyncio.run(rebuild(settings, said.append)).records == 6
+    assert asyncio.run(rebuild_store(settings, said.append)).records == 6
     assert folders(settings.data.dir) == ["vectors-g2"]
 
 

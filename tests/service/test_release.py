@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mongo.sqlite.store import LAYOUT
-from service.archive import FORM, ArchiveReader, import_store, unpacked
+from service.archive import FORM, ArchiveReader, import_store, open_unpacked
 from tests.service.release_fixture import ARCHIVE, DATA, EXPECTED, described
 from workbench.in_process import in_process
 
@@ -36,7 +36,7 @@ async def test_a_folder_of_the_release_is_opened_and_answers_alike(folder: Path)
 async def test_an_archive_of_the_release_is_imported_and_answers_alike(tmp_path: Path) -> None:
     """What the night makes is made again."""
     async with in_process(tmp_path, embedder="hashing") as service:
-        with unpacked(str(ARCHIVE)) as stream:
+        with open_unpacked(str(ARCHIVE)) as stream:
             await import_store(service.context.store, ArchiveReader(stream))
         await service.context.memory.follow()
         await service.context.indexer.catch_up()
@@ -50,5 +50,5 @@ def test_the_fixture_is_of_the_layouts_of_today(folder: Path) -> None:
     for name in ("aftercall", "control", "generation-1"):
         with closing(sqlite3.connect(folder / f"{name}.sqlite3")) as connection:
             assert connection.execute("PRAGMA user_version").fetchone() == (LAYOUT,)
-    with unpacked(str(ARCHIVE)) as stream:
+    with open_unpacked(str(ARCHIVE)) as stream:
         assert ArchiveReader(stream).header.version == FORM

@@ -138,7 +138,7 @@ async def test_where_nothing_was_learned_no_tool_is_read(
             return await get(workspace, kind, keys)
 
         monkeypatch.setattr(knowledge, "get", noted)
-        known = rules.list_rules(service.context.store, WORKSPACE)
-        marked = rules.list_bursts(service.context.store, WORKSPACE)
+        known = rules.find_rules(service.context.store, WORKSPACE)
+        marked = rules.find_bursts(service.context.store, WORKSPACE)
         assert [each async for each in known] == [each async for each in marked] == []
         assert read == []

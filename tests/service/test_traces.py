@@ -181,14 +181,14 @@ def test_counts_are_said_an_hour_later_and_of_each_workspace_alone() -> None:
     """Nothing of what another workspace sent; names beyond a bound are others."""
     now = [0.0]
     spans = PassedOverSpans(clock=lambda: now[0])
-    assert spans.take("one", {"a": 2, "b": 1}).endswith(": 2 of a, 1 of b")
-    assert spans.take("one", {"a": 5}) is None
-    assert spans.take("two", {"a": 1}).endswith(": 1 of a")
+    assert spans.count_spans("one", {"a": 2, "b": 1}).endswith(": 2 of a, 1 of b")
+    assert spans.count_spans("one", {"a": 5}) is None
+    assert spans.count_spans("two", {"a": 1}).endswith(": 1 of a")
     now[0] = 3600.0
-    assert spans.take("one", {"a": 1}).endswith(": 6 of a")
+    assert spans.count_spans("one", {"a": 1}).endswith(": 6 of a")
     for number in range(1000):
-        spans.take("one", {f"name {number}": 1})
-    assert spans.take("three", {"z": 4}).endswith(": 4 of others")
+        spans.count_spans("one", {f"name {number}": 1})
+    assert spans.count_spans("three", {"z": 4}).endswith(": 4 of others")
 
 
 def test_another_span_with_the_same_ids_is_rejected(service: RunningService) -> None:

@@ -10,7 +10,7 @@ import pytest
 from google.rpc.status_pb2 import Status
 
 from service.errors import ProblemError, TooLargeProblemError
-from service.requests import gunzip
+from service.requests import unpack_gzip
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.service.running_service import RunningService, hashing_settings, running
 
@@ -132,7 +132,7 @@ def test_unpacking_never_holds_more_than_the_bound() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(TooLargeProblemError):
-            gunzip(bomb, MIB)
+            unpack_gzip(bomb, MIB)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -143,9 +143,9 @@ def test_unpacking_never_holds_more_than_the_bound() -> None:
 def test_unpacking_gives_what_was_packed(size: int) -> None:
     """Exactly as much as may be is taken; one byte more is not."""
     data = bytes(number % 251 for number in range(size))
-    assert gunzip(gzip.compress(data), size) == data
+    assert unpack_gzip(gzip.compress(data), size) == data
     with pytest.raises(TooLargeProblemError):
-        gunzip(gzip.compress(data + b"x"), size)
+        unpack_gzip(gzip.compress(data + b"x"), size)
 
 
 @pytest.mark.parametrize(
@@ -162,5 +162,5 @@ def test_unpacking_gives_what_was_packed(size: int) -> None:
 def test_what_is_no_gzip_is_refused(packed: bytes) -> None:
     """400, also for what follows a whole member."""
     with pytest.raises(ProblemError) as caught:
-        gunzip(packed, MIB)
+        unpack_gzip(packed, MIB)
     assert caught.value.status_code == 400

@@ -21,7 +21,7 @@ from aftercall.span_export import exporting
 from aftercall.stages import measured_by
 from aftercall.tracing import TracingObserver
 from service.context import Context, Lifecycle, open_context
-from service.server import create_app, traced
+from service.server import create_app, open_tracing
 from service.spans import RequestSpans, StageSpans
 from tests.sdk.scripted_advice import PickyTool, Records
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
@@ -247,7 +247,7 @@ async def test_only_a_share_is_sent_and_a_callers_choice_is_followed(
     unsampled = {"traceparent": CALLER["traceparent"][:-2] + "00"}
     with Collector() as collector:
         settings = hashing_settings(tmp_path, tracing={"url": collector.url})
-        with traced(settings) as with_spans:
+        with open_tracing(settings) as with_spans:
             app = with_spans(create_app(settings, Lifecycle()))  # its services are not open: 503
             transport = httpx2.ASGITransport(app=app)
             async with httpx2.AsyncClient(

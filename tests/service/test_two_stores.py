@@ -11,7 +11,7 @@ import pytest
 from retrieval.index.protocol import IndexOfAnotherStoreError
 from service.context import open_context
 from service.nightly import run_nightly
-from service.rebuild import rebuild
+from service.rebuild import rebuild_store
 from service.settings import Settings
 from tests.service.running_service import (
     RunningService,
@@ -72,18 +72,18 @@ def test_another_stores_start_rebuild_and_expiry_change_nothing(
     with running(one) as service:
         learn(service)
         before = known(service)
-    asyncio.run(rebuild(one, lambda _: None))  # its vectors have another name then
+    asyncio.run(rebuild_store(one, lambda _: None))  # its vectors have another name then
     assert before[0]
     assert before[2]
     if settle is one_folder:
         shutil.copytree(one.data.dir / "vectors-g2", other.data.dir / "vectors-g2")
     setting = "AFTERCALL_DATA_DIR" if settle is one_folder else "AFTERCALL_QDRANT_PREFIX"
-    for attempt in (opened(other), rebuild(other, lambda _: None), opened(other)):
+    for attempt in (opened(other), rebuild_store(other, lambda _: None), opened(other)):
         with pytest.raises(IndexOfAnotherStoreError, match=setting):
             asyncio.run(attempt)
     with running(cured) as service:
         learn(service)
-    asyncio.run(rebuild(cured, lambda _: None))
+    asyncio.run(rebuild_store(cured, lambda _: None))
     report = asyncio.run(run_nightly(cured, lambda _: None, lambda *_: None))
     assert not report.failed
     asyncio.run(opened(cured))
