@@ -1,8 +1,8 @@
-"""What changed since yesterday, in words; and alerts, a word to one address of what began to fail.
+"""Changes since yesterday in words, and alerts: messages to one address about what began to fail.
 
-Alerts are of what is new since the day before, and of contracts that drifted. Each thing
-is said once, and of each tool at most one in an hour; the first look says nothing. One process of
-those that share a store does it.
+Alerts are about what is new since the day before, and about contracts that drifted. Each thing is
+reported once, and each tool at most once an hour; the first look reports nothing. One of the
+processes that share a store sends the alerts.
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -28,7 +28,7 @@ EVERY: Final = timedelta(hours=1)
 """Between two alerts about one tool."""
 _LOOK_S: Final = 60.0
 _REMEMBERED: Final = timedelta(days=8)
-"""For so long what was stated is not stated again; a drift is news for less."""
+"""How long a report is not repeated; a drift is news for a shorter time."""
 _TIMEOUT_S: Final = 10.0
 _FACT: Final = "alerts"
 _TOOLS: Final = 500
@@ -36,7 +36,7 @@ AlertKind = Literal["new_pattern", "tool_in_trouble", "contract_drift"]
 
 
 class Alert(m.WireModel):
-    """Body of the POST: one thing. What tools stated stands in `text` as data."""
+    """The body of the POST, about one thing. Words of tools stand in `text` as data."""
 
     kind: AlertKind
     workspace: Name
@@ -53,11 +53,11 @@ class Alert(m.WireModel):
 
 
 Said = dict[str, datetime]
-"""When a thing was said, and when anything was said of a tool; so a restart says nothing twice."""
+"""When each thing was reported, and when each tool was; so a restart repeats nothing."""
 
 
 def due_of(said: Said, found: Iterable[tuple[str, Alert]], now: datetime) -> dict[str, Alert]:
-    """Return what is to be stated now, by what it is; of each tool one."""
+    """Return the alerts that are to be sent now, by their subject; at most one for each tool."""
     due: dict[str, Alert] = {}
     told = {name for name, at in said.items() if now - at < EVERY}
     for thing, alert in found:
@@ -69,7 +69,7 @@ def due_of(said: Said, found: Iterable[tuple[str, Alert]], now: datetime) -> dic
 
 @asynccontextmanager
 async def open_alerts(context: Context) -> AsyncIterator[None]:
-    """Look once a minute until the block ends, where an address is configured."""
+    """Look once a minute until the block ends, if an address is configured."""
     if (url := context.settings.alerts.url) is None:
         yield
         return
@@ -88,9 +88,12 @@ async def open_alerts(context: Context) -> AsyncIterator[None]:
 
 
 async def send_alerts(context: Context, url: str) -> int:
-    """Return one look; how many were sent. What could not be sent is due again at the next one.
+    """Look once, send what is due, and return how many alerts were sent.
 
-    An `httpx2.HTTPError` where the address does not answer with a success.
+    An alert that could not be sent is due again at the next look.
+
+    Raises:
+        httpx2.HTTPError: the address does not answer with a success.
     """
     now = context.clock()
     fact = await context.store.metadata.get(_FACT)
@@ -123,7 +126,7 @@ async def _keep_said(context: Context, said: Said) -> None:
 
 
 async def find_news(space: Space) -> list[tuple[str, Alert]]:
-    """Return what is new in a workspace, each with a key of its own; masked as everywhere."""
+    """Return what is new in a workspace, each with a key of its own; secrets are masked."""
     context, workspace = space
     now, base = context.clock(), context.settings.server.public_url
     found = find_changes(
@@ -161,7 +164,7 @@ async def find_news(space: Space) -> list[tuple[str, Alert]]:
     return told
 
 
-# What changed since yesterday: a change is only named where it is more than chance would give.
+# Changes since yesterday: a change is only named if it is more than chance would give.
 
 
 _FEW: Final = 20
@@ -177,7 +180,7 @@ _MOST: Final = 4
 
 
 class DayChange(NamedTuple):
-    """One sentence, and the tool or the pattern that it is about."""
+    """One sentence, and the tool or the pattern that it describes."""
 
     words: str
     tone: Literal["good", "bad", "warn", "plain"] = "plain"
@@ -192,9 +195,9 @@ def find_changes(
     tools_day: Sequence[m.ToolUsage],
     tools_week: Sequence[m.ToolUsage],
 ) -> list[DayChange]:
-    """Return what changed in 24 hours, most general first, never empty.
+    """Return what changed in 24 hours, the most general first; the list is never empty.
 
-    `tools_week` are of 7 days.
+    `tools_week` counts 7 days.
     """
     if day.before is None:
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
@@ -221,7 +224,7 @@ def find_changes(
 
 
 def is_sure(one: m.CallCounts, other: m.CallCounts) -> bool:
-    """Return whether two rates differ by more than chance (pooled z-test); never with few calls."""
+    """Return whether two rates differ by more than chance (pooled z-test); False with few calls."""
     n, k = w.count_calls(one), w.count_calls(other)
     if min(n, k) < _FEW:
         return False
@@ -236,7 +239,7 @@ def _changed_calls(now: int, before: int) -> DayChange:
         return DayChange(f"{words}, none in the 24 hours before.")
     if now == before:
         return DayChange(f"{words}, as many as in the 24 hours before.")
-    # Of few calls a percentage would say more than there is.
+    # A percentage of few calls would claim too much.
     by = f" ({(now - before) / before:+.0%})" if before >= _FEW else ""
     return DayChange(f"{words}, {w.format_count(before)} in the 24 hours before{by}.")
 

@@ -65,10 +65,10 @@ GZIP_LEVEL = 4
 
 @contextmanager
 def open_written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
-    """A stream; its content becomes the file `name` when the block ends well, and else nothing.
+    """Yield a stream whose content becomes the file `name` if the block ends well.
 
-    Compressed by gzip if `packed`; `-` is stdout. The file is private (0600) and takes its name in
-    one step.
+    It is compressed by gzip if `packed`; `-` is stdout. The file is private (0600) and takes its
+    name in one step. If the block fails, no file is left.
     """
     if name == STDIO:
         if packed and sys.stdout.isatty():
@@ -80,7 +80,7 @@ def open_written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     target = Path(name)
-    # Of this process: two exports to one name do not write into each other's file.
+    # The process id keeps two exports to one name apart.
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with ExitStack() as stack:
@@ -131,12 +131,13 @@ def _open_file(name: str) -> AbstractContextManager[BinaryIO]:
 
 
 FORM = 2
-"""Of the lines above. A reader takes this one and no other."""
+"""Version of the lines above. A reader accepts this version only."""
 MAX_LINE = 256 * 1024 * 1024
 """Bytes of one line. An execution has at most 8 MiB, which JSON's escapes may make longer."""
 _PAGE = 500
 _FACT = "import"
-"""Of the store: the id of the archive that is being imported; with `_DONE` behind it, that was."""
+"""A fact of the store: the id of the archive that is being imported; `_DONE` follows it at the
+end."""
 _DONE = " done"
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"aftercall"\s*:\s*"archive"')
 _EVER = 2**40
@@ -164,16 +165,22 @@ class Header(BaseModel):
     made_by: str
     """Version of Aftercall."""
     store: str
-    """What kind of store it was."""
+    """The kind of store it came from."""
 
 
 def is_archive(beginning: bytes) -> bool:
-    """Return whether a file that begins so means to be an archive, of whatever version."""
+    """Return whether a file with this beginning claims to be an archive, of any version."""
     return _BEGINNING.match(beginning) is not None
 
 
 async def refuse_half_imported(metadata: Metadata) -> None:
-    """For everything that serves from a store, learns from it, or copies it."""
+    """Refuse a store whose import did not come to its end.
+
+    Whatever serves from a store, learns from it or copies it calls this first.
+
+    Raises:
+        HalfImportedError: an import was interrupted; the message names its archive.
+    """
     if (mark := await metadata.get(_FACT)) is not None and not mark.endswith(_DONE):
         raise HalfImportedError(
             f"an import into this store did not come to its end (archive {mark}): run "
@@ -266,9 +273,10 @@ def _as_json(value: Any) -> dict[str, Any]:
 
 
 class ArchiveReader:
-    """The lines of an archive, each checked; `counts` states what came so far.
+    """The lines of an archive, each checked; `counts` has the lines so far by kind.
 
-    An `ArchiveError` where it begins with none, or with one that this version cannot read.
+    Raises:
+        ArchiveError: the file is no archive, or one that this version cannot read.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -292,7 +300,7 @@ class ArchiveReader:
         self._digest.update(line)
 
     def read_lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield what each line holds, by its kind."""
+        """Yield the kind and the content of each line."""
         while True:
             line, value = self._read_line()
             if value.get("aftercall") == "end":
@@ -334,7 +342,7 @@ class ArchiveReader:
 async def import_store(
     store: Store, reader: ArchiveReader, *, on_records: OnRecords = lambda _kind, _done: None
 ) -> dict[str, int]:
-    """Put an archive into an empty store; what was interrupted goes on. Counts of lines by kind."""
+    """Put an archive into an empty store, or continue; return the lines by kind."""
     archive, mark = reader.header.id, await store.metadata.get(_FACT)
     if mark == archive + _DONE:
         raise AlreadyImportedError(f"archive {archive} is in the store")
@@ -375,7 +383,7 @@ async def import_store(
 
 
 def _read_record(kind: str, content: dict[str, Any], made_by: str) -> Any:
-    """What a line states: an event, a row, how often a counter was counted, a number of events."""
+    """Return the content of a line: an event, a row, a counter with its count, or a number."""
     try:
         if kind == "event":
             return decoded(Event, json.dumps(content).encode())

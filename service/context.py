@@ -1,8 +1,8 @@
 """The context: what an operation needs, made once at the start of the process.
 
-Operations are functions of a context and of typed models: routes, MCP tools, the dashboard and
-notebooks call the same ones. Each raises `StoreError` when the store cannot say or keep what it is
-about. Stores, index, embedder and what stands on them are opened and closed here.
+Operations are functions of a space and of typed models: routes, MCP tools, the dashboard and
+notebooks call the same ones. Each raises `StoreError` if the store cannot read or keep what the
+operation needs. Stores, index, embedder and what uses them are opened and closed here.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _RELEARN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What operations need."""
+    """The stores, models, settings and caller that operations need."""
 
     settings: Settings
     store: Store
@@ -75,7 +75,7 @@ class Context:
     opened_at: float
     keys: Keyring
     caller: Access = ANYBODY
-    """Who asks; a request has a copy of the context with its own."""
+    """The caller; each request has a copy of the context with its own caller."""
 
     @property
     def quorum(self) -> int:
@@ -88,7 +88,7 @@ class Context:
 
 
 class Caches:
-    """What features keep of their work for a while: one cache for each class that a feature has."""
+    """The caches of features: each feature has a class of its own, and one cache of it."""
 
     def __init__(self) -> None:
         self._by_class: dict[type[Any], Any] = {}
@@ -102,9 +102,9 @@ class Caches:
 
 
 class Space(NamedTuple):
-    """Where an operation works: the open context with its caller, and the caller's workspace.
+    """The open context with its caller, and the caller's workspace: where an operation works.
 
-    Every operation of `service.api` takes it first, whoever calls: a route, a page or a script.
+    Every operation of `service.api` takes it first, whether a route, a page or a script calls.
     """
 
     context: Context
@@ -121,14 +121,14 @@ class Lifecycle:
     """Seconds that it stays after the last gateway left; None: until it is stopped."""
 
     def begin_stopping(self) -> None:
-        """Nothing is served any more."""
+        """Serve nothing any more."""
         self.context, self.phase = None, "stopping"
 
 
 def open_redactor(settings: Settings) -> Redactor:
-    """Return what masks secrets, as the settings say.
+    """Return what masks secrets, as the settings ask.
 
-    It makes the key of hashes where there is none.
+    It makes the key of hashes if there is no key yet.
     """
     privacy = settings.privacy
     return Redactor.create(
@@ -144,7 +144,7 @@ async def open_context(
     on_phase: OnPhase = lambda _: None,
     embedder: Future[CachedEmbedder] | None = None,
 ) -> AsyncIterator[Context]:
-    """Open the rooms and what stands on them; close all in reverse, failures included."""
+    """Open stores, learner and journal; close all in reverse order, also after a failure."""
     async with AsyncExitStack() as stack:
         attention = Attention()
         control = await stack.enter_async_context(opened_control(settings, on_phase))

@@ -94,7 +94,7 @@ def explain_settings(error: ValidationError) -> str:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
-    """A warning per `AFTERCALL_` variable that nothing reads, with the nearest one that is."""
+    """Return a warning for each `AFTERCALL_` variable that nothing reads, with the nearest name."""
     known = {variable for _, _, variable in _list_fields()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known | OTHER_VARIABLES:
@@ -122,7 +122,7 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
 def environment_of(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process of our own reads the same settings.
 
-    Secrets in clear.
+    Secrets are in clear.
     """
     texts = {
         variable: _as_text(getattr(getattr(settings, section), field))

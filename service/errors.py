@@ -1,8 +1,8 @@
-"""What the service answers when it cannot do what was asked; every exception becomes it here.
+"""The answers of the service to what cannot be done; every exception becomes one of them here.
 
-`ANSWERS` says what is answered to what is raised below. Besides, pydantic's faults of a request are
-422 invalid_request, Starlette's 404 and 405 are not_found and method_not_allowed with Allow, and
-anything else is 500 internal_error (`service.middleware.RequestLog`).
+`ANSWERS` has the answer to each exception of an operation. Besides, pydantic's faults of a request
+are 422 invalid_request, Starlette's 404 and 405 are not_found and method_not_allowed with Allow,
+and anything else is 500 internal_error (`service.middleware.RequestLog`).
 """
 
 import logging
@@ -46,7 +46,7 @@ class RefusedError(ValueError):
 
 
 class NothingBeforeError(LookupError):
-    """There is nothing to go back to."""
+    """There is no earlier promotion to go back to."""
 
 
 class NotPromotedError(LookupError):
@@ -54,7 +54,7 @@ class NotPromotedError(LookupError):
 
 
 class NotRecordedError(LookupError):
-    """No such suggestion was made, or no such call of the session is recorded, in the workspace."""
+    """The workspace has no such suggestion, or no such call of the session."""
 
 
 class CorrectionConflictError(ValueError):
@@ -62,7 +62,7 @@ class CorrectionConflictError(ValueError):
 
 
 class ProblemError(HTTPException):
-    """An answer other than success. Raised anywhere below a route, rendered in one place."""
+    """An answer other than success: raised anywhere below a route, rendered in one place."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def problem_of(request: Request, error: Exception) -> ProblemError:
-    """Return what is answered to an exception."""
+    """Return the answer to an exception."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, HTTPException):
@@ -209,7 +209,7 @@ def _of_starlette(request: Request, error: HTTPException) -> ProblemError:
 def _methods_at(request: Request) -> list[str]:
     """Return the methods of the first path that fits, over all its routes.
 
-    Starlette has one route's.
+    Starlette reports those of one route.
     """
     path, methods = None, set[str]()
     for context in iter_route_contexts(request.app.routes):
@@ -238,7 +238,7 @@ _RPC_CODES: Final = {403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 429: 8, 500: 13, 5
 def render_problem(problem: ProblemError, scope: Scope) -> Response:
     """Return the one form of every error.
 
-    A `google.rpc.Status` where `scope` shows protobuf (OTLP).
+    For OTLP in protobuf, which `scope` shows, that is a `google.rpc.Status`.
     """
     message = safe_message(problem.message)
     if scope["path"] == TRACES and media_type(Headers(scope=scope)) == PROTOBUF:

@@ -1,8 +1,8 @@
 """Flat exports: one execution a line in the wire's form, for notebooks and `aftercall import`.
 
-The lines are JSON objects of `GET /executions/{executionId}`, in the order of the log. Secrets are
-masked again. Input schemas, marks and all else that is no execution are in an archive alone, and so
-is how many calls a sampled success stands for.
+The lines are JSON objects as `GET /executions/{executionId}` answers them, in the order of the log.
+Secrets are masked again. Only an archive holds input schemas, marks and the other events, and the
+number of calls that a sampled success stands for.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which executions are wanted; None is any."""
+    """Which executions are wanted; None means any."""
 
     since: datetime | None = None
     until: datetime | None = None
-    """Of the time of the call; `since` is part of it, `until` is not."""
+    """Bounds of the time of the call; `since` is part of it, `until` is not."""
     tool: str | None = None
     """Its name, or `server/name`."""
     outcome: Outcome | None = None

@@ -1,10 +1,10 @@
-"""Forgetting: what an agent, a session, a key or a time has stated goes from log and knowledge.
+"""Forgetting: the words of an agent, a session, a key or a time go from log and knowledge.
 
 Its events are deleted, and the events that quote them: outcomes, marks and corrections of its
-calls, suggestions made of them. Of the base, which expired events taught, each row that bears a
-mark of it goes whole. Then all is learned again without them, into a new generation with vectors of
-its own, and the former one is removed. The store notes that something is forgotten and not yet
-learned without, so that another process goes on where one was killed.
+calls, suggestions made from them. The base, which expired events taught, loses each row that bears
+a mark of it. Then everything is learned again into a new generation with vectors of its own, and
+the former generation is removed. The store notes that something is forgotten and not yet learned
+without, so that another process continues if one is killed.
 """
 
 import json
@@ -29,12 +29,12 @@ _STATES: frozenset[str] = frozenset(("tool", "promotion", "review"))
 
 
 class Forgotten(ForgetRequest):
-    """Whose words go of a workspace."""
+    """Whose words are deleted from a workspace."""
 
     workspace: str
 
     def is_of(self, event: Event) -> bool:
-        """Return whether an event is to go by itself."""
+        """Return whether an event is to be deleted for itself."""
         is_later = self.before is not None and event.received_at >= self.before
         if is_later or self.key_id not in (None, event.principal):
             return False
@@ -44,7 +44,7 @@ class Forgotten(ForgetRequest):
         return self.agent in (None, agent) and self.session_id in (None, session)
 
     def is_waiting(self, line: bytes) -> bool:
-        """Return whether a call that a recorder has still to send is to go, of one of its keys."""
+        """Return whether a call that a recorder has still to send is to be deleted."""
         call = json.loads(line)
         if self.before is not None and datetime.fromisoformat(call["timestamp"]) >= self.before:
             return False
@@ -53,16 +53,13 @@ class Forgotten(ForgetRequest):
 
     @property
     def subject(self) -> str:
-        """Return what the audit states: no name of an agent or a session.
-
-        It keeps no personal values.
-        """
+        """What the audit notes of it: no name of an agent or a session, no personal values."""
         if self.everything:
             return "everything"
         return self.key_id or ("a time" if self.before else "an agent or session")
 
     def list_marks(self) -> Iterator[bytes]:
-        """Yield what rows of the base that bear its words hold, as JSON."""
+        """Yield the marks, as JSON, by which rows of the base show these words."""
         by = self.key_id
         if self.agent is not None:
             name = self.agent if by is None else contents.named(by, self.agent)
@@ -91,7 +88,7 @@ def _find_speaker(event: Event) -> tuple[str | None, str | None]:
 
 @dataclass(slots=True)
 class _Found:
-    """What goes: positions, by kind in number, and the ids that others may quote."""
+    """The events to delete: positions, counts by kind, and the ids that others may quote."""
 
     positions: list[int] = field(default_factory=list)
     kinds: Tally[str] = field(default_factory=Tally)
@@ -123,9 +120,10 @@ class _Found:
 
 
 async def forget_events(store: Store, whose: Forgotten) -> dict[str, int]:
-    """Delete it from the log, the state and the base; how many events of each kind, and rows.
+    """Delete the words from log, state and base; return the counts of events by kind, and of rows.
 
-    What was learned of it still answers until all is learned again (`service.rebuild`).
+    What was learned from them is still used in answers until all is learned again
+    (`service.rebuild`).
     """
     found, log = _Found(), store.events
     before = await store.metadata.get(_FORGOTTEN)
@@ -152,9 +150,9 @@ _FORGOTTEN, _WITHOUT = "forgotten", "learned_without"
 
 
 async def learned_without(store: Store) -> dict[str, str]:
-    """Return what a rebuild that begins now may say when it switches.
+    """Return the fact that a rebuild which begins now notes when it switches.
 
-    Nothing where that is stated.
+    The result is empty if that fact is noted already.
     """
     latest = await store.metadata.get(_FORGOTTEN)
     is_said = not latest or latest == await store.metadata.get(_WITHOUT)

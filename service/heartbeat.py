@@ -1,7 +1,8 @@
-"""A sign of life of a process that has no port: a file that is touched while its loop turns.
+"""A heartbeat for a process without a port: a file that is touched while its loop turns.
 
-`aftercall health` looks at it, as a container's health check does. What a process that hangs has
-claimed goes to others when its lease ends; this is for the supervisor that starts it again.
+`aftercall health` looks at the file, as a container's health check does. When a process hangs,
+other processes take over its work when its lease ends; the heartbeat is for the supervisor that
+restarts it.
 """
 
 import time
@@ -14,12 +15,12 @@ from service.lifecycle import keep_doing
 FILE = "heartbeat"
 _EVERY_S = 5.0
 MAX_AGE_S = 30.0
-"""Of a beat: six could be missed, for a batch that keeps the loop busy."""
+"""Greatest age of a beat: a batch that keeps the loop busy may miss six beats."""
 
 
 @asynccontextmanager
 async def open_heartbeat(folder: Path) -> AsyncIterator[None]:
-    """Touch a file in a folder while the block runs; it goes at the end."""
+    """Touch a file in a folder while the block runs; remove it at the end."""
     path = folder / FILE
 
     async def write_beat() -> float:
@@ -36,7 +37,7 @@ async def open_heartbeat(folder: Path) -> AsyncIterator[None]:
 
 
 def beat_age_s(folder: Path) -> float | None:
-    """Return the seconds since the last beat; None where there is none."""
+    """Return the seconds since the last beat; None if there is no file."""
     try:
         return max(0.0, time.time() - (folder / FILE).stat().st_mtime)
     except FileNotFoundError:

@@ -2,9 +2,9 @@
 
     stream ─ pieces ─> lines or a document ─ readers ─> executions, or why not ─ sending ─> service
 
-Whatever the format, one bad piece is told of with its place and loses nothing else. Executions come
-line by line, in our own form. Spans, observations and transcripts come as JSON values, a line or a
-document each. A log of MCP and a session of Claude Code is one story: its lines belong together.
+In every format, one bad piece is reported with its place and loses nothing else. Executions come
+line by line, in our own form. Spans, observations and transcripts come as JSON values, each a line
+or a document. A log of MCP and a session of Claude Code are one story: their lines belong together.
 """
 
 import json
@@ -63,7 +63,7 @@ Reader: TypeAlias = Callable[[str, bytes | None], Iterator[Placed]]
 
 @dataclass(slots=True)
 class Kinds:
-    """Counts what files are, as far as their readers can show only at the end."""
+    """Counts of what files are, as far as their readers know only at the end."""
 
     forms: Counter[str] = field(default_factory=Counter)
     """Calls by the titles of the forms that transcripts have."""
@@ -78,9 +78,10 @@ def read_calls(
     kinds: Kinds | None = None,
     halves: Transcripts | None = None,
 ) -> Iterator[Placed]:
-    """Yield what a file states, in its order; `kinds` is counted on.
+    """Yield what a file holds, in its order, and count on in `kinds`.
 
-    A document that is half a call, as those who write a file an event have it, goes to `halves`.
+    A document that is half a call, from an agent that writes one file for each event, goes to
+    `halves`.
     """
     longest = MAX_ENCODED if chosen.format == "executions" else MAX_DOCUMENT
     if chosen.shape == "lines" or chosen.format == "executions":
@@ -113,9 +114,9 @@ def _read_value(reader: Reader, where: str, raw: bytes) -> Iterator[Placed]:
 
 
 def _split_values(raw: bytes | None) -> list[tuple[str, bytes]]:
-    """Return the values of a document that is several, one behind the other; none where it is not.
+    """Return the values of a document that holds several, one after the other; else nothing.
 
-    OpenTelemetry's exporter to the console writes so.
+    OpenTelemetry's exporter to the console writes such documents.
     """
     text = "" if raw is None else raw.removeprefix(_BOM).decode("utf-8", "replace")
     values: list[tuple[str, bytes]] = []
@@ -133,7 +134,7 @@ def _split_values(raw: bytes | None) -> list[tuple[str, bytes]]:
 def _reader_of(
     chosen: Detection, given: Given, kinds: Kinds, halves: Transcripts | None
 ) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
-    """Return what reads pieces of a format, and what is left at the end."""
+    """Return the function that reads pieces of a format, and the one that ends the reading."""
     kind = chosen.format
     if kind == "executions":
         return _read_execution, tuple
@@ -166,7 +167,7 @@ def _reader_of(
 def _read_lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
     """Yield the lines that are not blank, with their places.
 
-    None for one longer than `longest` bytes.
+    A line longer than `longest` bytes comes as None.
     """
     number = 0
     while raw := stream.readline(longest + 1):
@@ -197,7 +198,7 @@ def _value_of(raw: bytes | None, too_large: str) -> object:
 
 
 class _BadPieceError(ValueError):
-    """A piece that is no JSON; the message states what is wrong."""
+    """A piece is not JSON; the message explains the fault."""
 
 
 def _read_execution(where: str, raw: bytes | None) -> Iterator[Placed]:
@@ -232,18 +233,18 @@ def _read_logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]
 
 @dataclass(slots=True)
 class ImportReport:
-    """Counts what became of the calls, and shows those that could not be taken."""
+    """Counts of calls by what became of them; shows those that could not be taken."""
 
     say: Callable[[str], None]
     accepted: int = 0
     duplicates: int = 0
     rejected: int = 0
     failures: int = 0
-    """Of the calls that were read: those that failed."""
+    """Calls that were read and had failed."""
     repairs: int = 0
     """Failures that a success of the same tool follows in the session."""
     prefix: str = ""
-    """What stands before places: the name of the file, where there are several."""
+    """The prefix of places: the name of the file, if there are several."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Calls without an outcome, by reason."""
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -253,13 +254,13 @@ class ImportReport:
     first: datetime | None = None
     last: datetime | None = None
     ids: set[str] = field(default_factory=set)
-    """Of the calls that were only checked."""
+    """Ids of the calls that were only checked."""
     _open: set[tuple[str | None, str]] = field(default_factory=set)
     _noted: set[str] = field(default_factory=set)
 
     @property
     def calls(self) -> int:
-        """Calls, or pieces that were none, that were looked at."""
+        """Pieces that were looked at, whether they were calls or not."""
         return self.accepted + self.duplicates + self.rejected
 
     def count_call(self, call: Execution) -> None:
@@ -280,19 +281,19 @@ class ImportReport:
             self._open.discard(key)
 
     def reject_piece(self, where: str, message: str) -> None:
-        """Tell of one that could not be taken."""
+        """Report a piece that could not be taken."""
         self.rejected += 1
         self.say(f"{_mask_text(self.prefix + where)}: {_mask_text(message)}")
 
     def note_once(self, message: str) -> None:
-        """Tell a remark once, whatever its figures."""
+        """Report a remark once, whatever its figures."""
         kind = re.sub(r"\d[\d,.]*", "N", message[:200])
         if kind not in self._noted and len(self._noted) < 20:
             self._noted.add(kind)
             self.say(f"note: {_mask_text(message)}")
 
     def write_summary(self, guessed: Counter[str]) -> Iterator[str]:
-        """Return what there is to say at the end, a line each."""
+        """Yield the lines to show at the end."""
         for reason, number in self.left_out.most_common():
             yield f"left out, {number:,}: {_mask_text(reason)}"
         if self.passed_over:
@@ -317,7 +318,7 @@ class ImportReport:
 
 
 def _mask_text(text: str) -> str:
-    """Text of a file as a terminal may get it: no secrets, one line, nothing that steers it."""
+    """Return a file's text for a terminal: no secrets, one line, no control characters."""
     return "".join(
         char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in safe_message(text)
     )
@@ -336,11 +337,11 @@ def send_calls(
     retention: timedelta | None = None,
     on_progress: Callable[[], None],
 ) -> None:
-    """Send what a reader gives, without secrets; without a client it is only checked.
+    """Send what a reader yields, without secrets; without a client only check it.
 
-    What became of the pieces is counted in the report; what is older than the `retention` is
-    refused then, as the service would. As `chosen` shows, one with an id that is
-    known and other content may be the same call, such as another agent's.
+    The report counts what became of the pieces. Calls older than the `retention` are refused,
+    as the service would refuse them. A piece with a known id and other content may be the same
+    call, such as another agent's; `chosen` decides.
     """
     ready = _encode_calls(pieces, report, retention, is_checked=client is None)
     for batch in in_groups(ready, lambda each: len(each[2]), most=500, most_bytes=4 * 1024 * 1024):

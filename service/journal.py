@@ -1,8 +1,8 @@
-"""Suggestions on their way to the log: a killed process's are stored at the next start.
+"""Suggestions on their way to the log: those of a killed process are stored at the next start.
 
 `/suggest` waits for no store, so an answer is out some 50 ms before its suggestions are in the log.
-Until then they stand in a file of this process, which the operating system has, though no disk: it
-survives a kill, not a loss of power.
+Until then they are in a file of this process, which the operating system has, though perhaps no
+disk: the file survives a kill, but not a loss of power.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class SuggestionJournal:
         self._is_empty = False
 
     def clear(self) -> None:
-        """Forget all: they are in the log."""
+        """Empty the file, when its suggestions are in the log."""
         if not self._is_empty:
             os.ftruncate(self.descriptor, 0)
             self._is_empty = True
@@ -50,7 +50,7 @@ class SuggestionJournal:
 
 @asynccontextmanager
 async def open_journal(folder: Path, log: EventLog) -> AsyncIterator[SuggestionJournal]:
-    """A journal in a folder; what killed processes left there is in the log before it begins."""
+    """Yield a journal in a folder; first store in the log what killed processes left there."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     for path, lock in await asyncio.to_thread(lambda: list(_of_killed(folder))):
         try:

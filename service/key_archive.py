@@ -1,9 +1,9 @@
-"""Keys and the audit in a file of their own, since no `aftercall export` holds them.
+"""Keys and the audit in a file of their own, since `aftercall export` leaves them out.
 
-JSON lines: a header, the entries of the audit from the first on, the keys, and a last line with the
-SHA-256 of all lines before it. A key's secret is not in it, only its hash. Restoring needs a
-control store without keys and entries. It computes the hash of each entry again, so that a changed
-file is refused.
+The file has JSON lines: a header, the entries of the audit from the first on, the keys, and a last
+line with the SHA-256 of all lines before it. It holds the hash of each key's secret, and not the
+secret. Restoring needs a control store without keys and entries. It computes the hash of each entry
+again, so that a changed file is refused.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
-"""Keys: who may ask what in which workspace, and the audit of what was done.
+"""Keys: who may do what in which workspace, and the audit of what was done.
 
 A key is `ac_<id>_<secret>`. Its secret has 256 random bits, so that SHA-256 is all it needs to be
-stored safely: there is no dictionary to try. Keys are held in memory and read anew every second, so
-that a request costs one hash and no question to the store.
+stored safely: there is no dictionary to try. Keys are held in memory and read again every second,
+so that a request costs one hash and no question to the store.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ DEFAULT_WORKSPACE = "default"
 SCOPES: frozenset[m.Scope] = frozenset(get_args(m.Scope))
 REFRESH_S = 1.0
 _IDLE_S = 10.0
-"""Between two readings while no one asks; the first who does waits for one."""
+"""Seconds between two readings while no request comes; the first request waits for a reading."""
 """Seconds until a service knows of a key that another process made, changed or revoked."""
 _NOTE_USE_S = 60.0
 _BURST_S = 5.0
@@ -51,28 +51,28 @@ _MAKE_ONE = 'echo "ac_$(openssl rand -hex 8)_$(openssl rand -hex 32)"'
 
 
 class UnknownKeyError(LookupError):
-    """No such key, or one of another workspace."""
+    """There is no such key, or it belongs to another workspace."""
 
 
 class KeyRefusedError(PermissionError):
-    """What is asked for is not this caller's to do; the message states whose it is."""
+    """The caller may not do this with keys; the message names who may."""
 
 
 class InvalidTokenError(Exception):
-    """No key that holds; the message states what to do."""
+    """The token is no valid key; the message names the cure."""
 
 
 class Access(NamedTuple):
-    """Who asks, and what he may: a key, or without keys the machine's owner."""
+    """The caller and its rights: those of a key, or without keys those of the machine's owner."""
 
     principal: str = OWNER
-    """As in all events that come of it."""
+    """The principal in all events that it causes."""
     workspace: str = m.ALL_WORKSPACES
     scopes: frozenset[m.Scope] = SCOPES
     rate: float | None = None
 
     def sees_workspace(self, workspace: str) -> bool:
-        """Return whether what lies in a workspace is there for this caller."""
+        """Return whether the caller may see a workspace."""
         return self.workspace in (m.ALL_WORKSPACES, workspace)
 
 
@@ -94,13 +94,13 @@ class _Known:
 
 @dataclass(slots=True)
 class Keyring:
-    """The keys that hold, in memory; one for each process."""
+    """The keys of a service, in memory; one keyring for each process."""
 
     store: ControlStore
     bootstrap: StoredKey | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     facts: Metadata | None = None
-    """Of the log's store, once that is open."""
+    """Facts in the log's store, once that is open."""
     _had_keys: bool = False
     _ended: dict[str, int] = field(default_factory=dict)
     """Sessions that were signed out of, by their digest: when they would have ended."""
@@ -110,11 +110,11 @@ class Keyring:
 
     @property
     def is_required(self) -> bool:
-        """Return whether there is a key, or was one: from then on no one is answered without."""
+        """Whether there is or was a key: from then on each request needs one."""
         return self._had_keys or bool(self._known)
 
     async def attach_facts(self, facts: Metadata) -> None:
-        """Note in the log's store that there are keys, and look there whether there were.
+        """Note in the log's store that there are keys, and check there whether there were keys.
 
         Raises:
             ConfigurationError: there were keys, and the control store has none.
@@ -129,7 +129,7 @@ class Keyring:
         await self._note_facts()
 
     async def detach_facts(self) -> None:
-        """Use the log's store no more, which closes before the keys do."""
+        """Stop using the log's store, which closes before the keys do."""
         async with self._noting:
             self.facts = None
 
@@ -149,7 +149,7 @@ class Keyring:
         self._ended |= _read_sessions(await facts.get(ENDED_FACT))
 
     async def refresh_keys(self) -> None:
-        """Take up what any process changed."""
+        """Read the keys again, with the changes of other processes."""
         # One after the other: a slow one would bring back what stood there before a change.
         async with self._reading:
             keys = await self.store.keys()
@@ -166,7 +166,11 @@ class Keyring:
         await self._note_facts()
 
     def find_access(self, token: str) -> Access:
-        """Whose key it is; an `InvalidTokenError` where it is no caller's, or does not hold now."""
+        """Return the rights that a token gives.
+
+        Raises:
+            InvalidTokenError: no key has this token, or its key is revoked or expired.
+        """
         if not token:
             raise InvalidTokenError(
                 "a key is needed: set AFTERCALL_API_KEY, or send it in the header Authorization, "
@@ -195,7 +199,7 @@ class Keyring:
         return known
 
     def wait_s(self, access: Access) -> float:
-        """Take one request of a key's rate; the seconds until there is one, 0 when there was."""
+        """Take one request from a key's rate; return the seconds to wait, 0 if there is no need."""
         if access.rate is None or (known := self._known.get(access.principal)) is None:
             return 0.0
         now = time.monotonic()
@@ -208,19 +212,19 @@ class Keyring:
         return 0.0
 
     def charge_bytes(self, access: Access, size: int) -> None:
-        """Take what the bytes of a body cost from a key's rate; it may come to owe some."""
+        """Take the cost of a body's bytes from a key's rate, which may fall below 0."""
         if access.rate is not None and (known := self._known.get(access.principal)) is not None:
             known.tokens -= size / SIZE_OF_A_REQUEST
 
     def make_session(self, access: Access, seconds: int) -> str:
-        """Return what a browser keeps of a key: it holds as long as the key and its secret do."""
+        """Return a browser's session for a key; it holds as long as the key and its secret do."""
         until = int(self.clock().timestamp()) + seconds
         nonce = secrets.token_hex(8)  # so that each sign-in is a session of its own
         signature = self._sign_session(access.principal, until, nonce)
         return f"{access.principal}.{until}.{nonce}{signature}"
 
     def access_of_session(self, text: str) -> Access | None:
-        """Whose session it is; None when it is no caller's, or does not hold now."""
+        """Return the rights that a session gives; None if it is unknown or not valid any more."""
         key_id, _, rest = text.partition(".")
         until, _, signature = rest.partition(".")
         known, now = self._known.get(key_id), self.clock()
@@ -239,7 +243,7 @@ class Keyring:
             return None
 
     async def end_session(self, text: str) -> None:
-        """Let a session hold no more, in all processes and after a restart."""
+        """End a session, in all processes and also after a restart."""
         if self.access_of_session(text) is None:
             return
         now = int(self.clock().timestamp())
@@ -258,14 +262,14 @@ class Keyring:
         ).hexdigest()
 
     async def note_action(self, access: Access, workspace: str, action: str, subject: str) -> None:
-        """Add to the audit what was done."""
+        """Add an action to the audit."""
         await self.store.append(
             AuditEntry(action, subject, access.principal, workspace, self.clock())
         )
         await self._note_facts()
 
     async def note_uses(self) -> None:
-        """Write when keys were last used, of each at most once a minute."""
+        """Write when keys were last used, for each key at most once a minute."""
         now, uses = time.monotonic(), {}
         for key_id, known in self._known.items():
             if known.used_at is not None and now - known.noted_at >= _NOTE_USE_S:
@@ -275,7 +279,7 @@ class Keyring:
 
 
 class KeySpace(NamedTuple):
-    """Where an operation on keys works: the keys, and who asks for it."""
+    """Where an operation on keys works: the keys, and the caller's rights."""
 
     keyring: Keyring
     access: Access
@@ -301,7 +305,7 @@ def _read_sessions(text: str | None) -> dict[str, int]:
 
 
 def hash_of(secret: str) -> str:
-    """Return what is stored of a secret."""
+    """Return the hash of a secret, which is stored instead of it."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
@@ -309,7 +313,11 @@ def hash_of(secret: str) -> str:
 async def open_keyring(
     settings: Settings, store: ControlStore, attention: Attention
 ) -> AsyncIterator[Keyring]:
-    """Keys, kept up to date; a `ConfigurationError` where strangers reach a service without one."""
+    """Yield the keys, and keep them up to date until the block ends.
+
+    Raises:
+        ConfigurationError: other machines can reach the service, and it has no key.
+    """
     keyring = Keyring(store, bootstrap_key(settings))
     await keyring.refresh_keys()
     server = settings.server
@@ -335,7 +343,8 @@ async def open_keyring(
 def bootstrap_key(settings: Settings) -> StoredKey | None:
     """Return the operator's key of the settings, if any.
 
-    A `ConfigurationError` if it cannot be read.
+    Raises:
+        ConfigurationError: the key of the settings cannot be read.
     """
     text = given.get_secret_value() if (given := settings.keys.bootstrap) is not None else ""
     if not text and (path := settings.keys.bootstrap_file) is not None:
@@ -357,7 +366,7 @@ def bootstrap_key(settings: Settings) -> StoredKey | None:
 
 
 class Verdict(NamedTuple):
-    """What a look at the whole audit has shown."""
+    """The result of checking the whole audit."""
 
     head: AuditHead
     problem: str | None = None
@@ -367,10 +376,11 @@ class Verdict(NamedTuple):
 async def verify_audit(
     store: ControlStore, known: AuditHead | None = None, counted: AuditHead | None = None
 ) -> Verdict:
-    """Return whether every entry is as it was written, and none is missing.
+    """Return whether every entry is as it was written, and no entry is missing.
 
-    By `known`, an entry that was noted elsewhere, an audit written again as a whole is found too;
-    by `counted`, the latest entry that the log's store names, one whose end was cut off.
+    `known` is an entry that was noted elsewhere: by it an audit that was written again as a whole
+    is found. `counted` is the latest entry that the log's store names: by it an audit whose end was
+    cut off is found.
     """
     known = counted if known is None else known
     head = noted = await store.head()

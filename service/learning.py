@@ -41,11 +41,11 @@ class Relearning:
         self._due.set()  # a process that forgot may have been killed
 
     def begin_learning(self) -> None:
-        """Something was forgotten."""
+        """Note that something was forgotten."""
         self._due.set()
 
     async def learn_once(self) -> float:
-        """Wait for it, and learn again; one that fails is tried again."""
+        """Wait for something to be forgotten, then learn again; repeat it after a failure."""
         await self._due.wait()
         while await learned_without(self._store):
             if status := await run_process(self._settings, "rebuild"):
@@ -55,13 +55,13 @@ class Relearning:
 
 
 class Learning:
-    """What learns, and what keeps it up with the store; `indexer` is started by who wants it."""
+    """The learner, and what keeps it up with the store; its owner starts `indexer`."""
 
     def __init__(self, settings: Settings, stores: Stores) -> None:
         self._settings = settings
         self._stores = stores
         self._looked: dict[str, int] = {}
-        """Workspaces whose axes were clustered, as of which commit."""
+        """Workspaces whose axes were clustered, each with the commit it was clustered at."""
         self._other_model: str | None = None
         self._has_switched = True
         self._garbage = GarbageKeeper()
@@ -79,7 +79,7 @@ class Learning:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing is learned, with the cure where one is known; None while all is well."""
+        """Why nothing is learned, with the cure if one is known; None while all is well."""
         return self._other_model or self.indexer.problem
 
     @property

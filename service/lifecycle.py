@@ -136,7 +136,7 @@ async def again_and_again(step: Step, name: str, wait_s: float, retry_s: float) 
 
 @contextlib.asynccontextmanager
 async def keep_doing(step: Step, name: str, wait_s: float, retry_s: float) -> AsyncIterator[None]:
-    """As `again_and_again`, next to the block; cancelled at its end."""
+    """Run `again_and_again` next to the block; cancel it at the end."""
     task = asyncio.create_task(again_and_again(step, name, wait_s, retry_s), name=name)
     try:
         yield
@@ -245,7 +245,7 @@ class Shared:
 
 
 OnPhase = Callable[[str], None]
-"""Told what is being done, in words that complete "the service is ..."."""
+"""Receives the present step, in words that complete "the service is ..."."""
 COMMAND_PATIENCE_S = 30.0
 """A command that does one thing and ends: a scheduler rather hears that it failed."""
 _FIRST_PAUSE_S = 0.25
@@ -337,7 +337,7 @@ class CannotOpenError(AftercallError):
 
 @contextmanager
 def shorten_errors(data_dir: Path) -> Iterator[None]:
-    """Turn what the rooms raise into one line for the command line; nothing else is caught."""
+    """Turn known errors into one line for the command line; nothing else is caught."""
     try:
         yield
     except (StoreError, VectorIndexError, EmbeddingError, SeedCorpusError) as error:

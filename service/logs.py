@@ -28,7 +28,7 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(_LEVELS[settings.level.upper()], logging.INFO))
-    # Below INFO only our own rooms speak: libraries log bodies and SQL when asked for debug.
+    # Below INFO only our own packages speak: libraries log bodies and SQL when asked for debug.
     for room in ("service", "ingest", "retrieval", "embeddings", "mongo", "aftercall"):
         logging.getLogger(room).setLevel(_LEVELS[settings.level.upper()])
     # Its start and stop lines repeat what `serve` states in its own.
@@ -48,7 +48,7 @@ def log_event(
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Formats a record as one JSON object on a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -65,7 +65,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """For a person at a terminal."""
+    """Formats a record for a person at a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of text; an exception follows on lines of its own."""
@@ -78,7 +78,7 @@ class TextFormatter(logging.Formatter):
 
 
 def describe_exception(error: BaseException) -> Iterator[str]:
-    """Types and places of an exception and its causes, outermost first, without their texts."""
+    """Return types and places of an exception and its causes, outermost first, without texts."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

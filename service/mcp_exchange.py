@@ -1,12 +1,12 @@
 """One request of an MCP client and its answer, by the MCP SDK; imported with the first of them.
 
-The tools ask this very service, by its own routes and in this process: validation, redaction,
-limits, errors and metrics are those of every other request. What a tool asks is logged under the
-id of the MCP request that it was asked for.
+The tools call this very service, by its own routes and in this process: validation, redaction,
+limits, errors and metrics are those of every other request. The log names the request of a tool by
+the id of the MCP request that caused it.
 
-The client keeps the session: clients of the handshake era say their name once and then send the id
-of their session with every request. An id that holds the name works with any service process and
-takes no memory here. It gives no right to anything, so it needs no secret.
+The client keeps the session: clients of the handshake era send their name once, and then the id of
+their session with every request. An id that holds the name works with any service process and takes
+no memory here. It gives no right to anything, so it needs no secret.
 """
 
 import base64
@@ -39,7 +39,7 @@ _within: ContextVar[Mapping[str, str]] = ContextVar("aftercall_within_request")
 
 
 class OwnTransport(httpx2.ASGITransport):
-    """Hands requests to an app of this process, by one client that serves all who ask."""
+    """Hands requests to an app of this process; one client serves all callers."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
@@ -51,7 +51,7 @@ class OwnTransport(httpx2.ASGITransport):
 
 SESSION_HEADER = "mcp-session-id"
 _MAX_NAME_BYTES = 192
-"""Of a client's name in UTF-8; with these an id has at most 289 characters."""
+"""Most bytes of a client's name in UTF-8; with these an id has at most 289 characters."""
 _ID = re.compile(r"([0-9a-f]{32})\.([A-Za-z0-9_-]{0,256})", re.ASCII)
 
 
@@ -65,7 +65,7 @@ def new_session(client_name: str | None) -> str:
 def read_session(text: str | None) -> tuple[str, str | None] | None:
     """Return the session and the client's name in an id.
 
-    None for none, and for what is no id of ours.
+    Both are None without an id, and for an id that is not ours.
     """
     if (found := _ID.fullmatch(text or "")) is None:
         return None
@@ -83,7 +83,7 @@ Context: TypeAlias = ServerRequestContext[JsonObject, Any]
 
 
 class McpExchange:
-    """Answers MCP requests; holds nothing of any of them."""
+    """Answers MCP requests, and keeps nothing of any of them."""
 
     def __init__(self, app: FastAPI, *, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes
@@ -120,7 +120,7 @@ class McpExchange:
 
 
 async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Give what a tool asks the headers of its request, and a new client its session."""
+    """Give the requests of a tool the headers of theirs, and a new client its session."""
     if (request := ctx.request) is None:
         return await call_next(ctx)
     if ctx.method == "initialize":

@@ -1,4 +1,4 @@
-"""What an open service counts: requests, tool calls, answers, repairs, errors of its stores."""
+"""The counters of an open service: requests, tool calls, answers, repairs, errors of its stores."""
 
 import platform
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ _KINDS: Mapping[Store, Mapping[type[Exception], str]] = {
     },
     "vectors": {VectorIndexUnavailableError: "unavailable", Exception: "other"},
 }
-"""What went wrong with a store, in words for a label: the first that fits."""
+"""The kinds of store errors, in words for a label: the first that fits."""
 _SUGGEST_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _REPORTED = 10_000
 """Outcomes of suggestions that are known to be reported, the latest; they take some 3 MiB."""
@@ -90,7 +90,7 @@ class ServiceMetrics:
         self._reported: LRUCache[tuple[str, str], None] = LRUCache(_REPORTED)
 
     def count_received(self, accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
-        """Count what an intake took in: what is new, also what sampling left out, each once."""
+        """Count what an intake accepted: new executions, also those that sampling left out."""
         for execution in accepted:
             self.tools.observe(
                 execution.tool_name,
@@ -121,12 +121,12 @@ class ServiceMetrics:
             self._count_up("suggestions", suggestion.action)
 
     def count_report(self, suggestion_id: str, report: OutcomeReport) -> None:
-        """Count an outcome of a suggestion, unless the execution that it shows has stated it."""
+        """Count an outcome of a suggestion, unless its execution has reported it already."""
         if self._is_first_word(suggestion_id, report.execution_id):
             self._count_up("repairs", "report", report.outcome)
 
     def count_failure(self, store: Store, error: Exception) -> None:
-        """Count what a store could not do."""
+        """Count an error of a store."""
         kind = next(kind for each, kind in _KINDS[store].items() if isinstance(error, each))
         self._store_errors.labels(store, kind).inc()
 
@@ -134,7 +134,7 @@ class ServiceMetrics:
         self._counters[name].labels(*labels).inc()
 
     def _is_first_word(self, suggestion_id: str, execution_id: str) -> bool:
-        """Return whether this outcome was not reported before, by itself or by its execution."""
+        """Return whether this outcome was not reported before, directly or by its execution."""
         outcome = suggestion_id, execution_id
         is_first = outcome not in self._reported
         self._reported[outcome] = None
@@ -174,7 +174,7 @@ class RequestMetrics:
         """Count a request.
 
         An unusual method is `other`. The route is the template, never the path, which may be
-        anything; None for no such route. The status is 0 when there was no answer.
+        anything; None means no such route. The status is 0 if there was no answer.
         """
         method = method if method in METHODS else "other"
         route = route or "unknown"

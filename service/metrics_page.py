@@ -1,6 +1,6 @@
-"""How the stores are: whether they answer, whether they agree, and the page of `/metrics`.
+"""The state of the stores: whether they answer and agree; and the page of `/metrics`.
 
-At a scrape they are asked, and never waited for long.
+A scrape asks them, and never waits for them long.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ from service.metrics import RequestMetrics
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 WITHIN_S = 1.0
-"""What the stores have at a scrape. Prometheus gives up after 10 s, and then has nothing."""
+"""Seconds that the stores have at a scrape. Prometheus gives up after 10 s, with nothing."""
 WORKSPACES = 8
-"""Whose oldest execution is asked for at a scrape, of those with work."""
+"""Workspaces with work whose oldest execution is read at a scrape."""
 _BETWEEN_LOOKS_S = 0.2
-"""What disagrees this many times in a row, while nothing moved, disagrees for good."""
+"""Seconds between looks: counts that still differ at the third, with no change, are wrong."""
 _CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
 
 
 async def log_store_answers(context: Context) -> bool:
-    """Return whether the log store answers; a slower one serves no one.
+    """Return whether the log store answers; a slow one is of no use to a caller.
 
-    Supervisors ask often: that it answered holds for a second, that it did not for no one else.
+    Supervisors ask often: a success is kept for a second, and a failure is not kept.
     """
 
     async def ask_store() -> object:
@@ -57,7 +57,7 @@ async def log_store_answers(context: Context) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What a look at both stores has shown."""
+    """The result of comparing the two stores."""
 
     vectors: int | None
     """In the index, over all workspaces; None when it does not answer."""
@@ -67,12 +67,12 @@ class Agreement:
 
 
 async def read_agreement(context: Context) -> Agreement:
-    """Return whether there are as many vectors as there should be.
+    """Return whether the index has as many vectors as it should have.
 
-    A document without one is never found.
+    A document without a vector is never found.
 
-    A count of all vectors takes milliseconds on a large index, and status pages ask often: what it
-    found is kept for five seconds, as long as the log store counts the same.
+    A count of all vectors takes milliseconds on a large index, and status pages ask often: the
+    result is kept for five seconds, as long as the log store counts the same.
     """
     known = await counts(context.store)
     return await context.shared.get(("agreement", known), lambda: _compare_stores(context), 5.0)
@@ -104,7 +104,7 @@ async def _compare_stores(context: Context) -> Agreement:
 def explain_difference(counts: StoreCounts, vectors: int) -> str | None:
     """Return what is wrong with a number of vectors, and the cure.
 
-    None where what is queued shows why.
+    None means that queued work explains the difference.
     """
     if (missing := counts.documents - counts.pending - vectors) > 0:
         return f"{missing:,} documents have no vector although none is queued: {_CURE}"
@@ -114,13 +114,13 @@ def explain_difference(counts: StoreCounts, vectors: int) -> str | None:
 
 
 _Counted = tuple[StoreCounts, int, float]
-"""What the log store states, tools, and the lag of the workspace that waits longest."""
+"""The counts of the log store, its tools, and the lag of the workspace that waits longest."""
 
 
 async def _read_state(context: Context | None) -> list[Metric]:
-    """Return what the stores say in time, both asked at once.
+    """Return the gauges of both stores, which are asked at the same time.
 
-    The rest is left out. None: not open yet.
+    An answer that is late is left out. Without a context the service is not open yet.
     """
     if context is None:
         return [_make_gauge("ready", "Whether calls are served.", 0.0)]
@@ -145,9 +145,9 @@ async def _read_state(context: Context | None) -> list[Metric]:
 
 
 async def in_time(shared: Shared, key: str, ask: Callable[[], Awaitable[T]]) -> T | None:
-    """Return what was answered; None when it was not, or not in time.
+    """Return the answer to a question; None if it fails or is late.
 
-    It is not asked again meanwhile.
+    While the question is open, it is not asked again.
     """
     try:
         return await asyncio.wait_for(shared.get(key, ask, 0.0), WITHIN_S)
@@ -194,10 +194,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the pa
 
 
 async def metrics_page(requests: RequestMetrics, lifecycle: Lifecycle) -> Response:
-    """Return the page of one app as it is now, whatever the state of its context.
-
-    It never fails.
-    """
+    """Return the page of one app as it is now; it never fails, whatever the context's state."""
     context = lifecycle.context
     now = await _read_state(context)
 

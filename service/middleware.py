@@ -43,8 +43,8 @@ def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
 class HostGuard:
     """Pure ASGI: 403 for a request whose Host header names another host.
 
-    So too for one that may change something and comes from a page of another host: a browser sends
-    a form across sites, and asks no one whether it may.
+    The same goes for a request that may change something and comes from a page of another host: a
+    browser sends a form across sites without asking its user.
     """
 
     def __init__(self, app: ASGIApp, server: ServerSettings) -> None:
@@ -81,9 +81,9 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@/\s]+))(?::[0-9]{1,5})?")
 
 
 def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
-    """Let pass what comes from no page, or from a page under one of `hosts`, on whatever port.
+    """Accept a request from no page, or from a page under one of `hosts`, on any port.
 
-    `hosts` are in lower case. `*` stands for none: a page of any caller's could be under that.
+    `hosts` are in lower case. `*` accepts no page at all, for any page could be under it.
     """
     if origin is None:
         return
@@ -101,22 +101,22 @@ def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
 
 
 _OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
-"""What anyone may ask: they say nothing of what is stored."""
+"""Paths that need no key: their answers hold nothing of what is stored."""
 _ACCESS = "aftercall_access"
 SESSION_COOKIE = "aftercall_session"
 DASHBOARD = "/dashboard"
 
 
 def access_of(scope: Scope) -> Access | None:
-    """Whose request it is; None before the keys are known, and of a page that no one signed in."""
+    """Return the rights of a request; None if keys are not read yet, or no reader has signed in."""
     return cast("Access | None", scope.get(_ACCESS))
 
 
 class KeyGuard:
-    """Pure ASGI: 401 for a request without a key that holds, 429 beyond its rate.
+    """Pure ASGI: 401 for a request without a valid key, 429 beyond its rate.
 
-    Before the body is read, whatever the path: what is added later is closed by itself. What a key
-    may do is for the route to say. Pages of the dashboard are asked for with a session.
+    It works before the body is read and for every path, so that a new route is closed by default.
+    Each route decides which scope a key needs. Pages of the dashboard are requested with a session.
     """
 
     def __init__(self, app: ASGIApp, lifecycle: Lifecycle) -> None:
@@ -145,7 +145,7 @@ _STATIC = f"{DASHBOARD}/static/"
 
 
 def _charge_body(receive: Receive, charge: Callable[[int], None]) -> Receive:
-    """Return the same, with the bytes of the body counted in the key's rate."""
+    """Return a `receive` that takes the bytes of the body from the key's rate."""
 
     async def receive_charged() -> Message:
         message = await receive()
@@ -175,7 +175,7 @@ def _check_access(keys: Keyring, request: Request, path: str) -> Access | None:
 
 
 def _count_request(keys: Keyring, access: Access) -> None:
-    """Take one request of a key's rate; a problem where there is none left."""
+    """Take one request from a key's rate; raise a problem if the rate is used up."""
     if wait_s := keys.wait_s(access):
         raise ProblemError(
             429,
@@ -188,8 +188,8 @@ def _count_request(keys: Keyring, access: Access) -> None:
 class BodyLimits:
     """Bounds on bodies: size, time to arrive, and memory over all requests.
 
-    Refuses a body by its Content-Length at once, and by its bytes as they arrive. What was refused
-    is not buffered. The connection stays open, so that a client which sends its whole body before
+    It refuses a body by its Content-Length at once, and by its bytes as they arrive. Refused bytes
+    are not buffered. The connection stays open, so that a client which sends its whole body before
     it reads still gets the answer.
     """
 
@@ -250,7 +250,8 @@ _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 """Asked every few seconds by machines; their lines are for debugging only, as those of the
 dashboard, whose open pages ask every second."""
 OnRequest = Callable[[str, str | None, int, float], None]
-"""Told the method, the route's template, the status (0 for none) and the seconds of a request."""
+"""Receives the method, the route's template, the status (0 for none) and the seconds of a
+request."""
 _REQUEST_ID = "aftercall_request_id"
 _TRACE_ID = "aftercall_trace_id"
 
@@ -262,7 +263,7 @@ def route_of(scope: Scope) -> str | None:
 
 
 def set_trace_id(scope: Scope, trace_id: str) -> None:
-    """Say which trace a request belongs to."""
+    """Note the trace that a request belongs to."""
     scope[_TRACE_ID] = trace_id
 
 

@@ -1,7 +1,7 @@
 """The nightly ingest of a service: started once a day as a process of its own, next to the service.
 
-It works on the store alone and gives way to those who wait for answers. Services that share a store
-start it in turn: each looks when the last one was, and only one can run at a time.
+It works on the store alone and gives way to callers who wait for answers. Services that share a
+store start it in turn: each reads when the last run was, and only one can run at a time.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ RunNight = Callable[[], Awaitable[int]]
 async def open_nightly(
     settings: Settings, store: Store, *, settle: timedelta = SETTLE, run: RunNight | None = None
 ) -> AsyncIterator[None]:
-    """Have it run in the background until the block ends; a run at work is stopped then.
+    """Run it in the background until the block ends; a run at work is stopped then.
 
-    The settings say how often; there is no run at all where that is 0. The store remembers the last
-    one, so that a restart neither repeats nor postpones one. The first is not before `settle`.
+    The settings have the interval; 0 means no run at all. The store remembers the last run, so that
+    a restart neither repeats nor postpones one. The first run is not before `settle`.
     """
     if not (every := timedelta(hours=settings.nightly.every_h)):
         yield
@@ -65,7 +65,7 @@ async def open_nightly(
 
 
 async def run_process(settings: Settings, *command: str) -> int:
-    """Return a command of `aftercall` in a process of its own, to its end; its exit code."""
+    """Run a command of `aftercall` in a process of its own; return its exit code."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "aftercall.cli", *command,
         stdin=DEVNULL, stdout=DEVNULL,
@@ -83,7 +83,7 @@ async def run_process(settings: Settings, *command: str) -> int:
 
 
 async def _due_in_s(store: Store, every: timedelta) -> float:
-    """Until the next run is due; not positive when it is overdue, or there was none."""
+    """Return the seconds until the next run; not positive if it is overdue, or the first."""
     if (last := await last_report(store)) is None:
         return 0
     if last.is_behind:
@@ -98,7 +98,7 @@ Say = Callable[[str], None]
 async def run_nightly(
     settings: Settings, say: Say, on_progress: OnProgress, *, expire_all: bool = False
 ) -> NightlyReport:
-    """Run every step once, next to a service or not, on no vector index; `say` hears of waits."""
+    """Run every step once, next to a service or not, on no vector index; report waits to `say`."""
 
     def only_waiting(phase: str) -> None:
         if phase.startswith("waiting"):  # others are over in a moment

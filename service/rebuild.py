@@ -1,4 +1,4 @@
-"""`aftercall rebuild`: which stores, what it states meanwhile, and what it removes afterwards."""
+"""`aftercall rebuild`: opening the stores, showing progress, and removing former vectors."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ GRACE_S = 10.0
 
 
 async def rebuild_store(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
-    """Learn all anew beside what answers, then switch; returns what was made. It may be killed."""
+    """Learn everything again next to a running service, then switch; it may be killed."""
     async with opened_beside(settings, say) as store, stores.opened_embedder(settings) as embedder:
         await refuse_half_imported(store.metadata)
         place = await stores.index_place(settings, store)
@@ -76,7 +76,7 @@ async def rebuild_store(settings: Settings, say: Callable[[str], None]) -> Rebui
 
 @asynccontextmanager
 async def opened_beside(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[Store]:
-    """Yield the log store, also where a service has it open; until the block ends."""
+    """Yield the log store until the block ends, also if a service has it open."""
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(

@@ -1,4 +1,4 @@
-"""What routes are given: the context, the caller's workspace, names in paths, queries and bodies.
+"""The parameters of routes: the caller's space, names in paths, queries and bodies.
 
 Dependencies are coroutines, since FastAPI sends plain functions to a thread pool.
 
@@ -48,7 +48,7 @@ from service.middleware import access_of
 
 
 class SpaceFor(SecurityBase):
-    """The space of a request whose key has a scope; the routes' annotations name it."""
+    """Gives a route the space of a caller whose key has a scope; annotations name it."""
 
     def __init__(self, scope: m.Scope) -> None:
         self.model = HTTPBearer(bearerFormat="ac_<id>_<secret>")
@@ -56,7 +56,7 @@ class SpaceFor(SecurityBase):
         self._scope = scope
 
     async def __call__(self, request: Request) -> Space:
-        """Return no route names the workspace itself: it is that of the key."""
+        """Return the space of a request: its key has the workspace, and no route names one."""
         context = open_for(request, self._scope)
         named = request.headers.get(m.WORKSPACE_HEADER)
         own = context.caller.workspace
@@ -88,7 +88,7 @@ def open_for(request: Request, scope: m.Scope) -> Context:
 
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 Record = Annotated[Space, Security(SpaceFor("record"), scopes=["record"])]
-"""The space of a caller whose key has the scope of that name; and so the three below."""
+"""The space of a caller whose key has the scope of that name, like the three below."""
 Suggest = Annotated[Space, Security(SpaceFor("suggest"), scopes=["suggest"])]
 Read = Annotated[Space, Security(SpaceFor("read"), scopes=["read"])]
 Admin = Annotated[Space, Security(SpaceFor("admin"), scopes=["admin"])]
@@ -100,7 +100,7 @@ async def _open_key_space(space: Annotated[Space, Security(_ADMIN, scopes=["admi
 
 
 KeyAdmin = Annotated[KeySpace, Depends(_open_key_space)]
-"""Of an admin, what operations on keys need; the command line makes its own."""
+"""What operations on keys need, for an admin; the command line makes its own."""
 
 
 class _NameInPath(PathConvertor):
@@ -110,7 +110,7 @@ class _NameInPath(PathConvertor):
 
 
 class _ToolInPath(_NameInPath):
-    """`:tool` in a path: not what the contract puts behind a tool's id."""
+    """`:tool` in a path: any text without the endings that the contract puts after a tool's id."""
 
     regex = "(?!(?s:.+)/(?:failures|health)$)(?s:.+)"
 
@@ -133,13 +133,13 @@ Namespace = Annotated[Name, Path(description="A capability that tools serve; may
 
 
 class Window(m.WireModel):
-    """Of which time."""
+    """A span of time up to now."""
 
     window: m.UsageWindow = Field(default="24h", description="Up to now.")
 
 
 class WindowList(Window):
-    """Of which time, and how many entries."""
+    """A span of time up to now, and how many entries of each list are wanted."""
 
     limit: int = Field(
         default=100, ge=1, le=500, description="Entries of each list in the answer, at most."
@@ -151,7 +151,7 @@ class _Nothing(m.WireModel):
 
 
 async def _refuse_query(_query: Annotated[_Nothing, Query()]) -> None:
-    """Take no parameters, so that what is meant for another route is not passed over."""
+    """Take no parameters, so that a parameter of another route is refused and not ignored."""
 
 
 NO_QUERY = Depends(_refuse_query)
@@ -171,7 +171,7 @@ class ToolFilter(m.WireModel):
     )
 
     def find_tool(self, workspace: str) -> ToolKey | None:
-        """Return the tool that is meant; None for all."""
+        """Return the tool that the query names; None for all tools."""
         if self.tool_name is not None:
             return ToolKey(workspace, self.server_name, self.tool_name)
         if self.server_name is not None:
@@ -221,7 +221,7 @@ def _read_patiently(body: bytes) -> object:
 
 
 def _read_integer(digits: str) -> int | float:
-    """Python refuses to read integers beyond 4,300 digits; as a float they are infinite."""
+    """Return an integer, or infinity: Python refuses to read integers beyond 4,300 digits."""
     try:
         return int(digits)
     except ValueError:
@@ -260,14 +260,14 @@ class JsonRequest(Request):
         return body
 
     async def json(self) -> Any:
-        """The value of the body, which FastAPI has asked for before, or already its model."""
+        """Return the value of the body, which FastAPI has read before, or its model."""
         body = await whole_body(self)
         model = self.model if len(body) > _INLINE_BYTES else None
         return await parse_body(body, partial(_read_value, model=model))
 
 
 async def parse_body(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
-    """Return what `how` makes of a body, off the event loop when that is large."""
+    """Return what `how` makes of a body; a large body is parsed off the event loop."""
     return await aside(how, body, when=len(body) > _INLINE_BYTES)
 
 
@@ -286,7 +286,7 @@ class JsonRoute(APIRoute):
     """A route whose body FastAPI reads through `JsonRequest`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's own, with another request."""
+        """Return FastAPI's own handler, which gets a `JsonRequest`."""
         handle = super().get_route_handler()
 
         async def handle_json(request: Request) -> Response:
@@ -314,7 +314,7 @@ async def whole_body(request: Request) -> bytes:
 
 
 def refuse_media(cure: str) -> ProblemError:
-    """415."""
+    """Return a problem 415 with a cure."""
     return ProblemError(415, "unsupported_media_type", cure)
 
 
@@ -357,9 +357,9 @@ GZIP = 31
 
 
 def unpack_gzip(packed: bytes, most: int) -> bytes:
-    """Return what is packed, at most `most` bytes of it.
+    """Return the unpacked bytes, at most `most` of them.
 
-    A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives says nothing about what
+    A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives does not bound what
     comes out. Unpacking stops at the first byte too many.
     """
     unpacker = zlib.decompressobj(GZIP)

@@ -1,4 +1,4 @@
-"""Learned repairs for their operator: what they rest on, what is suspicious, and striking out."""
+"""Learned repairs for their operator: evidence, suspicious ones, switching off and removing."""
 
 import asyncio
 from collections import Counter
@@ -34,7 +34,7 @@ _BURST = 5
 
 
 class KnownRule(NamedTuple):
-    """One learned repair, and what strikes it out."""
+    """One learned repair, and the event content that removes it."""
 
     told: LearnedRule
     removal: RuleRemoval
@@ -43,7 +43,7 @@ class KnownRule(NamedTuple):
 async def find_rules(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[KnownRule]:
-    """Give what was learned of one tool, or of each that a repair was learned of."""
+    """Yield what was learned of one tool, or of each tool with a learned repair."""
 
     def read(row: Row) -> list[KnownRule]:
         return list(_read_rules(tool_of_row(workspace, row.key), KNOWLEDGE.decode(row)))
@@ -84,7 +84,7 @@ def _read_rules(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
 async def _list_noted(
     store: Store, workspace: str, kind: RowKind[Any], noted: RowKind[Any], tool: ToolKey | None
 ) -> AsyncIterator[Row]:
-    """Give rows of a kind, by key, of those tools alone that another kind notes."""
+    """Yield rows of a kind, by key, of those tools only that another kind notes."""
     after = None
     while found := await store.knowledge.scan(workspace, noted.name, _PAGE, after=after, tool=tool):
         after = found[-1].key
@@ -96,7 +96,7 @@ async def _list_noted(
 async def find_bursts(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[MarkBurst]:
-    """Tools that one key marked again and again within an hour, and how often."""
+    """Yield the tools that one key marked again and again within an hour, with the count."""
     async for row in _list_noted(store, workspace, STATISTICS, MARKED, tool):
         marks = Counter(
             (each.by, each.at // 3600)
@@ -110,6 +110,6 @@ async def find_bursts(
 
 
 async def change_rule(store: Store, rule: KnownRule, change: RuleChange = "remove") -> None:
-    """Strike it out, or switch it off or on; known to whoever learns next, in rebuilds too."""
+    """Remove a rule, or switch it off or on; each learner and each rebuild reads the event."""
     event = removal_event(replace(rule.removal, change=change))
     await store.events.append(rule.removal.tool.workspace, [event])

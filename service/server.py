@@ -1,7 +1,7 @@
 """Processes: one that serves, from its socket to its last flush, and one that learns and embeds.
 
 Any number of workers may run next to any number of services on the same server stores. They share
-out the workspaces by leases; one that ends or is killed is followed by the others.
+out the workspaces by leases; when one ends or is killed, others take over its workspaces.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ _DESCRIPTION = (
 
 
 def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
-    """The app over services that `lifecycle` holds or will hold, in the limits of `settings`."""
+    """Return the app over the context that `lifecycle` will hold, in the limits of `settings`."""
     # FastAPI ignores it too, but where models are built at first use that comes too early.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
     app = FastAPI(
@@ -155,7 +155,7 @@ logger = logging.getLogger(__name__)
 
 
 def bounded_protocol(limits: LimitSettings) -> type[HttpToolsProtocol]:
-    """Uvicorn's protocol within `limits`, and within the files that the process may open."""
+    """Return uvicorn's protocol within `limits` and the files that the process may open."""
     most = _connections_that_fit(limits.connections)
     bounds = {"most_connections": most, "head_timeout_s": limits.head_timeout_s}
     return type("BoundedProtocol", (_BoundedProtocol,), bounds)
@@ -229,7 +229,7 @@ class _BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # uvicorn's
-        """What could not be parsed, or is too long to be."""
+        """Refuse a request that could not be parsed, or is too long to be parsed."""
         if len(getattr(self, "url", b"")) > MAX_ADDRESS:
             self._refuse_request(
                 414, "address_too_long", f"the address has more than {MAX_ADDRESS:,} bytes"
@@ -249,7 +249,7 @@ class _BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse_request(self, status: int, code: str, message: str) -> None:
-        """Answer next to the app; close when the client has read that, or a second later."""
+        """Answer next to the app; close when the client has read the answer, or a second later."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.close()  # it would stand in the middle of another answer
             return
@@ -274,7 +274,7 @@ class _BoundedProtocol(HttpToolsProtocol):
 
 @contextmanager
 def open_tracing(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
-    """Stages are measured until the block ends, and an app can be given a span of each request.
+    """Measure stages until the block ends; yield what gives an app a span for each request.
 
     Nothing is measured, and an app stays as it is, unless `tracing.url` is set.
     """
@@ -307,8 +307,8 @@ async def serve_app(
 ) -> None:
     """Serve on `listener` until SIGINT or SIGTERM; then finish, flush and close.
 
-    With `linger_s` also until no gateway has used it for so many seconds. An `embedder` that is
-    being opened already is waited for, and closed.
+    With `linger_s` it also ends when no gateway has used it for so many seconds. An `embedder` that
+    is being opened already is waited for, and closed.
 
     It listens at once, so that `/healthz` answers while models load; all else is 503 until
     `on_ready` is called. A second signal ends it at once: what was acknowledged is durable.
@@ -357,7 +357,7 @@ async def serve_app(
 
 
 async def run_worker(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
-    """Learn until SIGINT or SIGTERM; then end the batch available and give back what is claimed.
+    """Learn until SIGINT or SIGTERM; then end the present batch and give back the leases.
 
     A server that is away is waited for. A second signal ends the process where it stands, which is
     safe: a batch is committed whole or not at all.
@@ -381,7 +381,7 @@ async def run_worker(settings: Settings, on_ready: Callable[[Stores], None]) -> 
 
 
 def _log_phases(lifecycle: Lifecycle) -> OnPhase:
-    """Logs what is being done; what is waited for is shown again and again, and logged once."""
+    """Return a function that logs what is being done; each phase is logged once."""
 
     def log_phase(what: str) -> None:
         if what != lifecycle.phase:

@@ -87,7 +87,7 @@ Allowlists = Annotated[dict[str, list[str]], NoDecode, BeforeValidator(_json_obj
 
 
 class Section(BaseModel):
-    """What the classes below share: immutable.
+    """The base of the sections below, which are immutable.
 
     Unknown fields are ignored, because a variable of a newer version must not stop an older one;
     `service.environment.unknown_variables` warns of them.
@@ -170,7 +170,7 @@ class QdrantSettings(Section):
     grpc_port: int = Field(6334, ge=1, le=65535)
     """Port of the server for gRPC."""
     prefix: str = Field("aftercall", pattern=r"^[A-Za-z0-9_-]{1,64}$")
-    """What the names of the collections begin with."""
+    """Prefix of the names of the collections."""
     shards: int = Field(1, ge=1, le=1024)
     """Shards of a new collection."""
     replicas: int = Field(1, ge=1, le=64)
@@ -229,7 +229,7 @@ class SamplingSettings(Section):
 
 
 class NightlySettings(Section):
-    """When `aftercall serve` has the nightly run done by itself."""
+    """When `aftercall serve` runs the nightly ingest itself."""
 
     every_h: float = Field(24.0, ge=0, le=8760)
     """Hours from one nightly run to the next, done next to the service; 0 for none, where a
@@ -237,7 +237,7 @@ class NightlySettings(Section):
 
 
 class GateSettings(Section):
-    """What may be followed without asking."""
+    """When a repair may be followed without asking."""
 
     quorum: int | None = Field(None, ge=1, le=10)
     """Principals (keys) whose own repairs a change to another value wants before it may be
@@ -258,7 +258,7 @@ class EmbeddingSettings(Section):
 
 
 class BoundarySettings(Section):
-    """When a tool is stated to be asked for several jobs."""
+    """When a tool is reported to be asked for several jobs."""
 
     min_failures: int = Field(5, ge=1, le=64)
     """Boundary failures before a tool is warned of."""
@@ -273,7 +273,7 @@ class BoundarySettings(Section):
 
 
 class PrivacySettings(Section):
-    """What is masked before anything is written, and again before it is returned."""
+    """What is masked before it is written, and again before it is returned."""
 
     secret_names: Names = ()
     """Further names whose values are masked, in parameters and in texts, comma-separated."""
@@ -291,7 +291,7 @@ class LimitSettings(Section):
     body_bytes: int = Field(8 * _MIB, ge=1024, le=1024 * _MIB)
     """Largest request body, in bytes."""
     buffered_bytes: int = Field(64 * _MIB, ge=1024)
-    """Bytes of request bodies held at a time; beyond it callers are shown to wait."""
+    """Bytes of request bodies held at a time; beyond that, callers have to wait."""
     unpacked_bytes: int = Field(32 * _MIB, ge=1024, le=1024 * _MIB)
     """Largest body after unpacking, where packed ones are taken (`/v1/traces`)."""
     body_timeout_s: float = Field(30.0, gt=0, le=3600)
@@ -323,7 +323,7 @@ class TracingSettings(Section):
 
 
 class AlertSettings(Section):
-    """A word to one address when a failure is new, a tool began to fail or a contract drifted."""
+    """Where alerts go: a new failure, a tool that began to fail, a contract that drifted."""
 
     url: BaseUrl | None = None
     """Where alerts are posted as JSON, once for each event and at most hourly for each tool; none
@@ -331,7 +331,7 @@ class AlertSettings(Section):
 
 
 class LogSettings(Section):
-    """What the service states of its work, on stderr."""
+    """What the service logs of its work, on stderr."""
 
     format: Literal["auto", "text", "json"] = "auto"
     """`text`, `json` lines, or `auto`: text on a terminal, else json."""

@@ -34,7 +34,8 @@ class Source:
 def expand_paths(paths: Sequence[str]) -> list[Source]:
     """Return the files that paths mean, each once: files, folders with all below them, globs.
 
-    Raises `ArchiveError` for a path that means nothing.
+    Raises:
+        ArchiveError: a path means no file.
     """
     found: dict[str, Source] = {}
     for path in paths:
@@ -83,7 +84,7 @@ def _open_members(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, io
 
 
 def _recode_stream(stream: "io.BufferedReader[Any]", name: str) -> "io.BufferedReader[Any]":
-    """Return a stream as UTF-8, where it is UTF-16 and states so."""
+    """Return a stream as UTF-8, if its byte order mark shows UTF-16."""
     if not stream.peek(2).startswith(_UTF_16):
         return stream
     data = stream.read(MAX_RECODED + 1)

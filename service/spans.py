@@ -1,6 +1,6 @@
 """Spans of requests and of stages, by OpenTelemetry's stable conventions for HTTP.
 
-The path is not in them, nor who asked: a path may carry what a caller put into it.
+They hold neither the path nor the caller: a path may carry what a caller put into it.
 """
 
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ class StageSpans:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
-        """Yield a stage begins, and ends with the block."""
+        """Measure a stage, which ends with the block; yield what takes notes of it."""
         with self._tracer.start_as_current_span(
             name, record_exception=False, set_status_on_exception=False
         ) as span:

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 STORE_FACT = "store"
 """The store's fact of its own id, random: its vectors name it."""
 INDEX_MODEL_FACT = "index_model"
-"""The store's fact of which model made the vectors, as `Embedder.fingerprint`."""
+"""The store's fact that names the model of the vectors, as `Embedder.fingerprint`."""
 LOCAL_QDRANT = "local:"
-"""What an address begins with that names a folder of the client's own slow store."""
+"""Prefix of an address that names a folder of the client's own slow store."""
 logger = logging.getLogger(__name__)
 ClosableT = TypeVar("ClosableT", Store, ControlStore, CachedEmbedder, opening.CurrentIndex)
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What answering and learning need."""
+    """The stores and models that answering and learning need."""
 
     store: Store
     embedder: CachedEmbedder
@@ -62,7 +62,7 @@ async def open_stores(
     on_phase: OnPhase = lambda _: None,
     embedder: Future[CachedEmbedder] | None = None,
 ) -> AsyncIterator[Stores]:
-    """Open everything in order; close it in reverse, failures included. Servers are waited for."""
+    """Open everything in order, waiting for servers; close it in reverse, failures included."""
     async with (
         opened_store(settings, on_phase) as store,
         opened_embedder(settings, on_phase, embedder) as opened,
@@ -123,10 +123,10 @@ def opened_store(
     beside: bool = False,
     patience_s: float | None = None,
 ) -> AbstractAsyncContextManager[Store]:
-    """Return the log store, until the block ends; a server that is away is waited for.
+    """Yield the log store until the block ends; a server that is away is waited for.
 
-    It is MongoDB where an address of one is set, else the embedded store, which a running service
-    may have open with `beside`. A server is waited for `patience_s` seconds; None: for ever.
+    It is MongoDB if its address is set, else the embedded store, which a running service may have
+    open too (`beside`). A server is waited for `patience_s` seconds; None: for ever.
     """
     on_phase("opening its log store")
     return _open_patiently(
@@ -155,7 +155,7 @@ async def opened_embedder(
 def opened_control(
     settings: Settings, on_phase: OnPhase = lambda _: None, *, patience_s: float | None = None
 ) -> AbstractAsyncContextManager[ControlStore]:
-    """Keys and audit, until the block ends, beside the log; a running service may have them too."""
+    """Yield keys and audit until the block ends; a running service may have them open, too."""
     on_phase("opening its keys")
     return _open_patiently(partial(_open_control, settings), settings, on_phase, patience_s)
 
@@ -167,7 +167,7 @@ async def _open_patiently(
     on_phase: OnPhase,
     patience_s: float | None,
 ) -> AsyncIterator[ClosableT]:
-    """Yield what is opened in the log's server or folder, which is waited for if it is a server."""
+    """Yield what is opened in the log's server or folder; a server is waited for."""
     where = f"the log store at {where_store_is(settings)}"
     patience_s = 0 if settings.mongo.uri is None else patience_s
     room = await when_it_answers(opened, where, on_phase=on_phase, patience_s=patience_s)
@@ -215,7 +215,7 @@ def _mongo_options(settings: Settings) -> "MongoOptions":
 
 
 async def index_place(settings: Settings, store: Store) -> protocol.IndexPlace:
-    """Where a store's vectors are: on a Qdrant server if one is named, else in the data folder."""
+    """Return where a store's vectors are: on the named Qdrant server, else in the data folder."""
     owner = await store.metadata.keep(STORE_FACT, uuid4().hex)
     chosen = settings.qdrant
     if chosen.url is None:
@@ -262,10 +262,10 @@ async def open_named(
 
 
 async def remove_former(place: protocol.IndexPlace, current: str) -> list[str]:
-    """Remove the indexes of generations before the current one; the names of those removed.
+    """Remove the indexes of generations before the current one; return their names.
 
-    An embedded one that a process has open stays: that process answers from it, and removes it when
-    it has switched. What is newer than the current one is being made by a rebuild, or was.
+    An embedded index that a process has open stays: that process answers from it, and removes it
+    when it has switched. A rebuild makes, or made, the indexes that are newer than the current one.
     """
     removed = []
     names = await opening.list_indexes(place)
@@ -293,7 +293,11 @@ async def _prepare_index(store: Store, embedder: Embedder, index: opening.Curren
 
 
 async def _refuse_other_log(store: Store) -> None:
-    """A `StoreDamagedError` where more was learned than the log has."""
+    """Refuse a log that is shorter than what was learned from it.
+
+    Raises:
+        StoreDamagedError: more was learned than the log has.
+    """
     cursors = await store.knowledge.cursors()
     heads = await store.events.heads()
     for workspace, cursor in cursors.items():

@@ -1,8 +1,9 @@
 """Windows: hours of a workspace up to now, and sums of its counters over them.
 
-They are right up to what has been learned; `is_complete` states whether that is all. A window ends
+Sums are right up to what has been learned; `is_complete` states whether that is all. A window ends
 now: `24h` begins with an hour, 24 hours before the present one; `7d` and `30d` begin with a day, so
-that whole days add up to them. One of dates has whole hours or days, and ends now at the latest.
+that whole days add up to them. A window of dates has whole hours or days, and ends now at the
+latest.
 """
 
 from collections import Counter
@@ -28,9 +29,9 @@ _MAX_HOURS = 48
 
 
 class _Sums(TTLCache[Hashable, list[CounterSum]]):
-    """What the store summed up: pages of many viewers ask for the same each second.
+    """The sums that the store returned: pages of many viewers ask for the same each second.
 
-    What was learned since is never left out, for each key names what was learned.
+    Later calls are never left out, for each key names what was learned.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class _PastSums(TTLCache[Hashable, list[CounterSum]]):
 
 
 class _TopTools(TTLCache[Hashable, list[ToolKey]]):
-    """Which tools counted most, kept like `_Sums`."""
+    """The tools that counted most, kept like `_Sums`."""
 
     def __init__(self) -> None:
         super().__init__(maxsize=64, ttl=5)
@@ -74,12 +75,12 @@ class WindowHours:
 
     @property
     def before(self) -> "WindowHours":
-        """As many hours before these; of 24h one less, which has begun."""
+        """The same number of hours before these; for 24h one hour less, which has begun."""
         hours = _DAYS[self.window] * _DAY if self.window in _DAYS else self.last + 1 - self.first
         return replace(self, first=self.first - hours, last=self.first - 1)
 
     async def known_before(self) -> "WindowHours | None":
-        """Return the same; None where it reaches to before the first call."""
+        """Return the hours before these; None if they begin before the first call."""
         before = self.before
         is_long = self.window not in ("24h", "7d")
         return None if is_long and not (await before.by_name(what.COUNTED)).total() else before
@@ -106,10 +107,10 @@ class WindowHours:
         by: tuple[CounterDimension, ...],
         tools: tuple[ToolKey, ...] | None = None,
     ) -> list[CounterSum]:
-        """Sums of counters. The present hour is read again, hours that are over where they must be.
+        """Return sums of counters; the present hour is read again, past hours only if they changed.
 
-        Counters only grow within a generation, so hours that are over hold what they held as long
-        as no more is counted in them.
+        Counters only grow within a generation, so the sums of past hours hold as long as no more is
+        counted in them.
         """
         context, workspace = self.space
         knowledge, over_lately = context.store.knowledge, context.caches.get_cache(_PastSums)
@@ -139,7 +140,7 @@ class WindowHours:
         by: tuple[CounterDimension, ...] = (),
         tools: tuple[ToolKey, ...] | None = None,
     ) -> list[CounterSum]:
-        """What the store sums up, read once while the generation and its cursor are as `seen`."""
+        """Return the store's sums; they are read once for each state `seen` of what was learned."""
         context, workspace = self.space
         kept = context.caches.get_cache(_Sums)
         key = (*seen, workspace, self.first, self.last, *names, by, tools)
@@ -150,14 +151,14 @@ class WindowHours:
         return found
 
     async def by_name(self, *names: str, prefix: str = "") -> Counter[str]:
-        """Sums of counters by what follows a prefix; of all of the prefix where none is named."""
+        """Return sums of counters by name without a prefix; by default of the whole prefix."""
         found = await self.read_sums(names or (f"{prefix}*",), ("what",))
         return Counter({(e.what or "").removeprefix(prefix): e.number for e in found})
 
     async def read_points(
         self, names: Sequence[str], tool: ToolKey | None = None
     ) -> list[tuple[datetime, Counter[str]]]:
-        """Sums of counters by name, with the moment at which each step begins."""
+        """Return sums of counters by name, with the moment at which each step begins."""
         steps = range(self.first, self.last + 1, self.step)
         points = [Counter[str]() for _ in steps]
         tools = None if tool is None else (tool,)

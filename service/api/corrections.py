@@ -1,4 +1,4 @@
-"""Corrections: what users said of the answers that calls gave."""
+"""Corrections: the words of users about the answers that calls gave."""
 
 from typing import Annotated
 from uuid import uuid4
@@ -17,11 +17,11 @@ from service.requests import NO_QUERY, JsonRoute, Read, Record, ToolFilter
 
 router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 _LOOKED_AT = 500
-"""Of the latest corrections, or calls of a session."""
+"""Latest corrections, or calls of a session, that are looked at."""
 
 
 class CorrectionsQuery(ToolFilter):
-    """Of which tool corrections are wanted, and how many."""
+    """A tool whose corrections are wanted, and how many."""
 
     limit: int = Field(default=20, ge=1, le=100)
 
@@ -34,7 +34,7 @@ class CorrectionsQuery(ToolFilter):
     dependencies=[NO_QUERY],
 )
 async def record_correction(space: Record, correction: m.Correction) -> m.RecordedCorrection:
-    """It is durable now, and weighs more than the tool's own word.
+    """Record a correction: it is durable now, and weighs more than the tool's own word.
 
     It is about one execution, which may be recorded later (`tied` is false until then), or about
     the latest recorded call of a session. The same `correctionId` twice counts once.
@@ -88,7 +88,10 @@ async def record_correction(space: Record, correction: m.Correction) -> m.Record
 async def list_corrections(
     space: Read, query: Annotated[CorrectionsQuery, Query()]
 ) -> m.CorrectionList:
-    """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
+    """Return the latest corrections, newest first.
+
+    A correction counts for its tool, and is listed under it, soon after both are recorded.
+    """
     context, workspace = space
     log, tool = context.store.events, query.find_tool(workspace)
     most = query.limit if tool is None else _LOOKED_AT
@@ -122,7 +125,7 @@ async def list_corrections(
 async def _find_corrected(
     space: Space, correction: m.Correction
 ) -> tuple[str, contents.StoredExecution | None]:
-    """The id of the execution meant, of a session its latest, and the execution if recorded."""
+    """Return the id of the corrected execution, and the execution if it is recorded."""
     context, workspace = space
     if correction.session_id is None:
         # The wire model has seen to it that one of both is named.

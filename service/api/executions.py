@@ -42,10 +42,11 @@ router = APIRouter(tags=["recording"])
     name="record",
 )
 async def record_executions(space: Record, records: RecordsBody) -> RecordReceipt:
-    """Answers when the executions are durable. `executionId` makes sending them again harmless.
+    """Record executions; the answer comes when they are durable.
 
-    In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
-    execution that is malformed is a 422, one whose id is taken by other content a 409.
+    `executionId` makes sending them again harmless. In a list, one bad record never rejects its
+    neighbours: it is named in `rejected`. A single execution that is malformed is a 422, one whose
+    id is taken by other content a 409.
     """
     intake, principal = space.context.intake, space.context.caller.principal
     if isinstance(records, Execution):
@@ -55,7 +56,7 @@ async def record_executions(space: Record, records: RecordsBody) -> RecordReceip
 
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
 async def read_execution(space: Read, execution_id: ExecutionId) -> Execution:
-    """Secrets were masked before it was written, and are masked again before it is returned."""
+    """Return an execution; secrets were masked before it was written, and are masked again."""
     found = await execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
         raise errors.NotFoundProblemError("there is no execution of that id")
@@ -82,9 +83,9 @@ _OTHERS = "others"
 
 @dataclass(slots=True)
 class PassedOverSpans:
-    """Counts spans that are no calls of tools; says how many, once an hour of each instrumentation.
+    """Counts of spans that are no calls of tools, reported once an hour for each instrumentation.
 
-    Exporters warn of each answer that states something, and most requests hold spans of models,
+    Exporters log a warning for each answer with a message, and most requests hold spans of models,
     agents and HTTP besides those of tools.
     """
 
@@ -93,9 +94,9 @@ class PassedOverSpans:
     _said_at: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def count_spans(self, workspace: str, counts: Mapping[str, int]) -> str | None:
-        """Count more spans of a workspace, and return what there is to say; None for nothing.
+        """Count more spans of a workspace, and return the message to send; None for no message.
 
-        All that was counted since an instrumentation was stated last is in its figure.
+        The message counts all spans since the last one about the same instrumentation.
         """
         now = self.clock()
         due: set[tuple[str, str]] = set()
@@ -136,12 +137,13 @@ class _Outcome:
     response_class=Response,
 )
 async def export_traces(space: Record, request: Request) -> Response:
-    """OTLP over HTTP (`application/x-protobuf` or `application/json`, plain or in gzip).
+    """Record the tool calls among spans in OTLP over HTTP.
 
-    Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
-    executions; all others are taken and left out. Sending a span again is harmless. Spans that
-    cannot be read are counted in `partialSuccess`, with the first reasons; how many were left out
-    is stated there by instrumentation, once an hour each.
+    The body is `application/x-protobuf` or `application/json`, plain or in gzip. Spans of the
+    GenAI, MCP and OpenInference conventions that are calls of a tool become executions; all others
+    are accepted and left out. Sending a span again is harmless. Spans that cannot be read are
+    counted in `partialSuccess`, with the first reasons; the number of spans that were left out is
+    there once an hour for each instrumentation.
     """
     encoding = errors.media_type(request.headers)
     if encoding not in {errors.PROTOBUF, _JSON}:
@@ -159,7 +161,7 @@ async def export_traces(space: Record, request: Request) -> Response:
         most=request.app.state.limits.unpacked_bytes,
     )
     is_large = is_packed or len(packed) > _INLINE_BYTES
-    # What waits for its turn is packed yet.
+    # A body that waits for its turn is still packed.
     async with request.app.state.trace_turns if is_large else nullcontext():
         located = await aside(begin, packed, when=is_large)
         outcome = _Outcome()
@@ -173,9 +175,9 @@ async def export_traces(space: Record, request: Request) -> Response:
 
 
 async def _store_batch(located: Sequence[Placed], outcome: _Outcome, space: Space) -> None:
-    """Make executions durable, and show the rest.
+    """Make executions durable, and note the rest in the outcome.
 
-    When the store fails, what was stored stays; the exporter sends all again, which does no harm.
+    If the store fails, what was stored stays; the exporter sends all again, which does no harm.
     """
     context, workspace = space
     executions: list[Execution] = []

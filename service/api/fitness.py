@@ -27,7 +27,7 @@ _MAX_MESSAGE = 10_000
 
 
 class BestToolQuery(m.WireModel):
-    """For which scenario the best tool is wanted, and how it is chosen."""
+    """The scenario for which the best tool is wanted, and how it is chosen."""
 
     scenario: Scenario = Field(description="What is to be done, in words.")
     use_rag: bool = Field(
@@ -41,7 +41,7 @@ class BestToolQuery(m.WireModel):
 
 
 class FailuresQuery(m.WireModel):
-    """Which failures are wanted first, and how many."""
+    """How the failures of a tool are ordered, and how many are wanted."""
 
     scenario: Scenario | None = Field(
         default=None, description="Failures in scenarios like this one come first."
@@ -51,7 +51,10 @@ class FailuresQuery(m.WireModel):
 
 @router.post("/tools/find", summary="Tools for a scenario, best first")
 async def find_tools(space: Suggest, question: m.FindRequest) -> m.FoundTools:
-    """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
+    """Return tools of all namespaces, the fittest first; none if no tool fits.
+
+    With tags, only tools that have at least one of them.
+    """
     context, workspace = space
     found = await context.chooser.find(workspace, question, principal=context.caller.principal)
     return found.model_copy(update={"candidates": _quote_failures(context, found.candidates)})
@@ -59,13 +62,13 @@ async def find_tools(space: Suggest, question: m.FindRequest) -> m.FoundTools:
 
 @router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
 async def find_evolutions(space: Suggest, question: m.EvolutionRequest) -> m.EvolutionList:
-    """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
+    """Return present and past promotions, nearest first, by namespace, reason and mutation."""
     return await space.context.history.evolutions(space.workspace, question)
 
 
 @router.get("/namespaces", summary="All namespaces, by name")
 async def list_namespaces(space: Read) -> m.NamespaceList:
-    """Return a tool without a namespace serves the one that is called like its id."""
+    """Return all namespaces; a tool without one serves the namespace that has its id as name."""
     return await space.context.chooser.namespaces(space.workspace)
 
 
@@ -77,9 +80,10 @@ async def list_namespaces(space: Read) -> m.NamespaceList:
 async def find_best_tool(
     space: Suggest, namespace: Namespace, query: Annotated[BestToolQuery, Query()]
 ) -> m.BestTool:
-    """With every factor of its score, all candidates, and what was left out and why.
+    """Return the fittest tool with every factor of its score, and all candidates.
 
-    The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
+    It also names what was left out and why. The score is base x quality x failure demotion;
+    `belowThreshold` marks a tool that is hardly fit.
     """
     found = await space.context.chooser.best(
         space.workspace,
@@ -96,7 +100,7 @@ async def find_best_tool(
 
 
 def _quote_failures(context: Context, ranked: list[RankedT]) -> list[RankedT]:
-    """Return what others stated of failures, in their own words, is for those who may read."""
+    """Return the tools without the words of others, unless the caller's key may read."""
     if "read" in context.caller.scopes:
         return ranked
     found = []
@@ -110,11 +114,12 @@ def _quote_failures(context: Context, ranked: list[RankedT]) -> list[RankedT]:
 
 @router.post(_FAILURES, summary="Mark a failure of a tool", status_code=202)
 async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m.MarkedFailure:
-    """It is durable now, and counts against the tool, the more in scenarios like this one.
+    """Mark a failure: it is durable now, and counts against the tool.
 
-    The same `markId` twice counts once. Recorded executions count without being marked; with
-    `executionId` the mark states how bad that one was, and of what version it was when `version` is
-    left out; without either it is of the version in force.
+    It counts more in scenarios like this one. The same `markId` twice counts once. Recorded
+    executions count without being marked; with `executionId` the mark states how bad that one was,
+    and it is of that execution's version if `version` is left out. Without either it is of the
+    version in force.
 
     Raises:
         UnknownToolError: there is no such tool; the error has the nearest names.
@@ -158,9 +163,9 @@ async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m
 def _find_failed(
     registry: Registry, tool_id: str, version: str | None, call: contents.StoredExecution | None
 ) -> tuple[ToolCandidate, str | None]:
-    """Return what failed, and in which version.
+    """Return the candidate that failed, and its version.
 
-    That of the call, of this tool, or what is in force.
+    The version is that of the call, else the given one, else the one in force.
     """
     stored = find_registered(registry, tool_id)
     in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
@@ -180,9 +185,10 @@ def _find_failed(
 async def list_failures(
     space: Read, tool_id: ToolId, query: Annotated[FailuresQuery, Query()]
 ) -> m.ToolFailures:
-    """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
+    """Return marked and recorded failures of all versions.
 
-    Without a scenario every `similarity` is 0, and `weight` states how far time has worn it off.
+    Those nearest to the scenario come first, without a scenario the latest. Without one every
+    `similarity` is 0, and `weight` states how far time has reduced it.
     """
     return await space.context.history.failures(
         space.workspace, tool_id, scenario=query.scenario, limit=query.limit

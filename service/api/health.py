@@ -40,7 +40,7 @@ MAX_TOOLS = 500
 
 
 class BoundariesQuery(m.WireModel):
-    """How much of the boundaries is wanted."""
+    """How many clusters, co-occurrences and tools are wanted."""
 
     limit: int = Field(
         default=100,
@@ -54,11 +54,11 @@ class BoundariesQuery(m.WireModel):
     "/boundaries", summary="Boundary axes of all tools, and tools that are asked for several jobs"
 )
 async def read_boundaries(space: Read, query: Annotated[BoundariesQuery, Query()]) -> m.Boundaries:
-    """Axes are the tools' own words; those that mean one capability are one cluster.
+    """Return the boundary axes of all tools, as clusters.
 
-    A cluster keeps its id and name as long as there is no need for others. Axes are clustered some
-    seconds after they were first named; until then each stands for itself. Of each workspace the
-    2,000 weightiest axes are remembered.
+    Axes are the tools' own words; those that mean one capability are one cluster. A cluster keeps
+    its id and name as long as possible. Axes are clustered some seconds after they were first
+    named; until then each stands for itself. Each workspace remembers its 2,000 weightiest axes.
     """
     context, workspace = space
     health = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
@@ -87,11 +87,12 @@ async def read_boundaries(space: Read, query: Annotated[BoundariesQuery, Query()
 
 @router.get("/tools/{toolId:name}/health", summary="The health of a tool", dependencies=[NO_QUERY])
 async def read_health(space: Read, tool_id: ToolId) -> m.ToolHealth:
-    """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
+    """Return the health of a tool, counted over all known calls of all versions.
 
-    Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
-    that is empty, or that the tool itself calls weak, is told as such and stays a success. The name
-    of a method is shown when the tool's schema has it or several sessions used it.
+    Weights halve every 7 days. Registering is optional: besides an id, `toolName` or
+    `serverName/toolName` will do. A success that is empty, or that the tool itself calls weak, is
+    reported as weak and stays a success. The name of a method is shown when the tool's schema has
+    it or several sessions used it.
 
     Raises:
         UnknownToolError: no tool has that id or name, or several tools share the name.
@@ -107,7 +108,11 @@ async def read_health(space: Read, tool_id: ToolId) -> m.ToolHealth:
 
 
 async def read_recorded_health(context: Context, tool: ToolKey) -> m.ToolHealth:
-    """Return the health of the tool that calls name exactly so."""
+    """Return the health of the tool that calls name exactly so.
+
+    Raises:
+        UnknownToolError: the tool is neither registered nor called.
+    """
     memory = context.memory
     # Under no name at all is kept what is known of the workspace.
     registered = await memory.tool(tool) if tool.tool_name else None
@@ -146,7 +151,7 @@ async def _report_health(
 
 
 class ToolQuality(NamedTuple):
-    """How good a tool is now; None where nothing is known."""
+    """How good a tool is now; None if that is unknown."""
 
     quality: float | None = None
     cohesion: float | None = None
@@ -178,9 +183,9 @@ async def read_qualities(space: Space, tools: Sequence[ToolKey]) -> Mapping[Tool
 
 
 def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | None:
-    """Return what calls of a registered tool are judged as.
+    """Return the candidate that stands for the calls of a registered tool.
 
-    Its promoted version, if they name it so.
+    It is the promoted version if calls name that version alike.
     """
     if stored is None:
         return None
@@ -192,7 +197,7 @@ def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | 
 def _rate_quality(
     candidate: ToolCandidate | None, statistics: ToolTrials | None, now: datetime
 ) -> float | None:
-    """As in the factors of its fitness; of a tool that is not registered by all its versions."""
+    """Return the quality as in the tool's fitness; an unregistered tool counts all versions."""
     if candidate is None:
         known = statistics.versions.values() if statistics else ()
         trials = merged(*(each.trials for each in known))

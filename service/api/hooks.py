@@ -17,7 +17,7 @@ ClientName = Annotated[str, Path(description="One of those of `GET /hooks`.")]
 
 
 class HookQuery(m.WireModel):
-    """How calls are handled."""
+    """How the calls of a client are handled."""
 
     mode: Literal["off", "advise", "repair", "shadow"] = "repair"
     """`advise` changes and refuses nothing, `shadow` only records."""
@@ -29,7 +29,10 @@ class HookQuery(m.WireModel):
     "/hooks", summary="Clients, their events, and what each may change", dependencies=[NO_QUERY]
 )
 async def list_hooks(_space: Read) -> m.HookClients:
-    """`seen` states whether the client was run; the others are by their published form."""
+    """Return the clients with their events.
+
+    `seen` states whether a client was run; the others are described by their published form.
+    """
     return m.HookClients(clients=[_describe_client(read_client(name)) for name in client_names()])
 
 
@@ -37,11 +40,11 @@ async def list_hooks(_space: Read) -> m.HookClients:
 async def answer_hook(
     space: Record, client: ClientName, request: Request, query: Annotated[HookQuery, Query()]
 ) -> dict[str, Any]:
-    """Return the answer is the client's own, and empty for most events: nothing is to be done then.
+    """Return the answer in the client's own form; it is empty for most events.
 
-    Before a call it is checked, after a failure advised on, and recorded when it ended. An input is
-    changed only where the user approves the changed one, or where no approval is asked. A key
-    without `suggest` records, and is answered nothing.
+    A call is checked before it is made, gets advice after a failure, and is recorded when it ended.
+    An input is changed only if the user approves the changed one, or if no approval is asked. A key
+    without `suggest` records only, and gets an empty answer.
     """
     try:
         known = read_client(client)

@@ -34,7 +34,9 @@ class AuditQuery(m.WireModel):
 
 @router.post("/keys", summary="Make a key", status_code=201)
 async def create_key(space: KeyAdmin, spec: m.KeySpec) -> m.IssuedKey:
-    """Its secret is in this answer only. A key for another workspace is an operator's to make.
+    """Make a key; its secret is in this answer only.
+
+    Only an operator makes a key for another workspace.
 
     Raises:
         UnknownKeyError: the key is for another workspace.
@@ -60,7 +62,10 @@ async def create_key(space: KeyAdmin, spec: m.KeySpec) -> m.IssuedKey:
 
 @router.get("/keys", summary="All keys, without their secrets")
 async def list_keys(space: KeyAdmin) -> m.KeyList:
-    """Of the caller's workspace, revoked and expired ones too; of all for an operator."""
+    """Return the keys of the caller's workspace, revoked and expired ones too.
+
+    An operator gets the keys of all workspaces.
+    """
     keyring, access = space
     keys = await keyring.store.keys()
     if keyring.bootstrap is not None:
@@ -70,7 +75,9 @@ async def list_keys(space: KeyAdmin) -> m.KeyList:
 
 @router.post("/keys/{keyId}/rotation", summary="Give a key a new secret")
 async def rotate_key(space: KeyAdmin, key_id: KeyId, rotation: m.KeyRotation) -> m.IssuedKey:
-    """The former secret holds on for `overlapS` seconds, so that no one is cut off meanwhile.
+    """Give a key a new secret; the former one is valid for `overlapS` more seconds.
+
+    So no caller is cut off meanwhile.
 
     Raises:
         UnknownKeyError: there is no such key, or it was revoked before.
@@ -89,7 +96,9 @@ async def rotate_key(space: KeyAdmin, key_id: KeyId, rotation: m.KeyRotation) ->
 
 @router.delete("/keys/{keyId}", summary="Revoke a key", status_code=204, response_class=Response)
 async def revoke_key(space: KeyAdmin, key_id: KeyId) -> None:
-    """At once here, within a second in other processes; what it reported stays.
+    """Revoke a key, at once here and within a second in other processes.
+
+    What it reported stays.
 
     Raises:
         UnknownKeyError: there is no such key, or it was revoked before.
@@ -102,7 +111,7 @@ async def revoke_key(space: KeyAdmin, key_id: KeyId) -> None:
 
 @router.get("/audit", summary="Who did what, the latest first", name="audit")
 async def read_audit(space: KeyAdmin, query: Annotated[AuditQuery, Query()]) -> m.AuditList:
-    """Changes of keys, tools, promotions and recommendations, exports and deletions."""
+    """Return changes of keys, tools, promotions and recommendations, exports and deletions."""
     keyring, access = space
     only = None if access.workspace == m.ALL_WORKSPACES else access.workspace
     entries = await keyring.store.entries(query.limit, before=query.before, workspace=only)

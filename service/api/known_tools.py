@@ -1,4 +1,4 @@
-"""What is known of tools, as a block for a prompt or a page of documentation."""
+"""Knowledge about tools, as a block for a prompt or a page of documentation."""
 
 import asyncio
 import weakref
@@ -30,14 +30,14 @@ MAX_RECORDED = 500
 MAX_REGISTERED = 2_000
 """Registered tools that are looked at, as many as are kept in memory; the latest put."""
 _LEAST_TOKENS = 10
-"""Of any tool, in either form: of more tools than fit by this, nothing needs to be read."""
+"""Fewest tokens of any tool, in either form: tools that cannot fit need not be read."""
 _AT_A_TIME = 64
 """Tools that are read together: what is known of one may take 200 kB in memory, and more."""
 _Kept: TypeAlias = tuple[list["weakref.ref[object] | None"], ToolFacts]
 
 
 class _Facts(TTLCache[ToolKey, _Kept]):
-    """What was made of each tool, and from what: `Memory` replaces what it changes.
+    """The facts of each tool with their source objects; `Memory` replaces objects that change.
 
     Facts fade over days and agents ask often, so they are kept for a minute.
     """
@@ -47,7 +47,7 @@ class _Facts(TTLCache[ToolKey, _Kept]):
 
 
 class KnownToolsQuery(WireModel):
-    """Which tools are asked about, and in which form."""
+    """The tools that are wanted, and the form of the text."""
 
     tool: list[Name] = Field(
         default_factory=list,
@@ -73,20 +73,17 @@ class KnownToolsQuery(WireModel):
     response_class=Response,
 )
 async def read_known_tools(space: Suggest, query: Annotated[KnownToolsQuery, Query()]) -> Response:
-    """Signatures, how tools fare, what they refuse, common pitfalls and what to try then.
+    """Return signatures, success rates, refusals, common mistakes and their repairs as a text.
 
-    Within `maxTokens` the most useful comes first: every tool's signature while there is room, then
-    what saves the most failed calls. All that tools and users stated is escaped data.
+    Within `maxTokens` the most useful comes first: every tool's signature as long as it fits, then
+    what saves the most failed calls. All words of tools and users are escaped data.
     """
     text = await write_known_tools(space, query)
     return Response(text, headers={"content-type": f"{_MEDIA_TYPES[query.format]}; charset=utf-8"})
 
 
 async def write_known_tools(space: Space, query: KnownToolsQuery) -> str:
-    """Return what is known, most useful first, in at most `max_tokens`.
-
-    Of all tools, or of the named.
-    """
+    """Return the text about the named tools, else about all, in at most `max_tokens`."""
     context, workspace = space
     registry = await context.memory.registry(workspace)
     if query.tool or query.namespace is not None:
@@ -117,7 +114,7 @@ async def write_known_tools(space: Space, query: KnownToolsQuery) -> str:
 async def read_contracts(
     space: Suggest, tool: Annotated[list[Name], Query(max_length=100)] = _NO_NAMES
 ) -> LearnedContracts:
-    """Return a sentence for each frequent mistake that repairs mend alike, the most frequent first.
+    """Return a sentence for each frequent mistake that is repaired in one way, most frequent first.
 
     `tool` is a registered id, else a recorded toolName or serverName/toolName; repeatable. Unknown
     ones are left out. The sentences are data: names and values in them are those of calls.
@@ -216,7 +213,7 @@ async def _gather_facts(
 def _find_unchanged(
     context: Context, key: ToolKey, sources: Sequence[object | None]
 ) -> ToolFacts | None:
-    """Return what was made of a tool lately, if it was made from these very objects."""
+    """Return the kept facts of a tool, if they were made from these very objects."""
     entry = context.caches.get_cache(_Facts).get(key)  # one look: it may expire between two
     if entry is None:
         return None
@@ -233,5 +230,5 @@ def _split_tools(tools: Sequence[ToolKey]) -> Iterable[Sequence[ToolKey]]:
 
 
 def _index_by_key(tools: Iterable[StoredTool]) -> dict[ToolKey, StoredTool | None]:
-    """By the name that executions have; of several ids that share one, the last."""
+    """Return tools by the name in executions; of several ids with one name, the last."""
     return {each.tool_key: each for each in tools}

@@ -43,7 +43,7 @@ def install_mcp(app: FastAPI, settings: Settings) -> None:
 
 
 class _Exchanged(Response):
-    """Whatever MCP answers to a body that was read already."""
+    """The answer of MCP to a body that was read already."""
 
     def __init__(self, exchange: "McpExchange", body: bytes) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ _OF_PARTS = {
 
 
 def install_openapi(app: FastAPI) -> None:
-    """Let `app.openapi()` have examples, and the errors in their one form."""
+    """Give `app.openapi()` examples, and the errors in their one form."""
 
     def make_document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -47,7 +47,7 @@ def install_openapi(app: FastAPI) -> None:
 
 def _complete_document(document: dict[str, Any]) -> dict[str, Any]:
     text = Path(__file__).with_name("openapi.json").read_text("utf-8")
-    # What is older than the retention is refused, so that examples are of yesterday.
+    # Executions older than the retention are refused, so that examples are of yesterday.
     yesterday = datetime.now(UTC) - timedelta(days=1)
     data = json.loads(text.replace("2026-02-20", f"{yesterday:%Y-%m-%d}"))
     for path, methods in document["paths"].items():
@@ -99,7 +99,7 @@ _SAYS_MORE = {"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "pattern", "fo
 
 
 def _bound_schema(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None:
-    """Say in the schemas of what is taken what `aftercall.json_values` checks: no NUL, 64 bits."""
+    """Add to schemas of input the bounds of `aftercall.json_values`: no NUL, 64 bits."""
     if isinstance(part, list):
         for each in part:
             _bound_schema(each, schemas, seen)
@@ -159,6 +159,6 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'
 
 
 def render_docs(openapi: Mapping[str, Any]) -> HTMLResponse:
-    """One page: each operation with its body, its answer and its errors, then the schemas."""
+    """Return a page with each operation, its body, answer and errors, and then the schemas."""
     page = render_template("docs", openapi=openapi)
     return HTMLResponse(page, headers={"content-security-policy": _POLICY})

@@ -1,4 +1,4 @@
-"""Failure patterns, as the latest nightly job left them, and how often each was met."""
+"""Failure patterns, as the latest nightly job made them, and how often each was met."""
 
 import asyncio
 from collections import Counter
@@ -37,7 +37,7 @@ PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patt
 
 
 class PatternsQuery(m.WireModel):
-    """Which patterns are asked for."""
+    """Which patterns are wanted."""
 
     tool_name: Name | None = Field(
         default=None, description="Only those of the tool that calls name so."
@@ -47,7 +47,7 @@ class PatternsQuery(m.WireModel):
     limit: int = Field(default=100, ge=1, le=1000)
 
     def includes_pattern(self, pattern: ConsolidatedPattern) -> bool:
-        """Return whether a pattern is one of them."""
+        """Return whether the query includes a pattern."""
         return (
             self.tool_name in (None, pattern.tool_name)
             and self.server_name in (None, pattern.server_name)
@@ -56,7 +56,7 @@ class PatternsQuery(m.WireModel):
 
 
 class _Marks(LRUCache[Hashable, Mapping[str, str]]):
-    """Patterns of failures by their marks, of workspaces as of a consolidation: some MB each."""
+    """Pattern ids by the marks of failures, for a workspace and a consolidation: some MB each."""
 
     def __init__(self) -> None:
         super().__init__(maxsize=20)
@@ -66,10 +66,11 @@ class _Marks(LRUCache[Hashable, Mapping[str, str]]):
 async def list_patterns(
     space: Read, query: Annotated[PatternsQuery, Query()]
 ) -> m.FailurePatternList:
-    """Most failures first; made by the nightly run, so that those of today come tomorrow.
+    """Return failure patterns, most failures first.
 
-    Failures of one tool that say one thing are one pattern, whatever their wording. A pattern keeps
-    its id as long as any of it is there. What tools stated is quoted as data.
+    The nightly run makes them, so that failures of today appear tomorrow. Failures of one tool with
+    one meaning are one pattern, whatever their wording. A pattern keeps its id as long as any part
+    of it exists. Words of tools are quoted as data.
     """
     is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
     found = await _read_patterns(space, MAX_PATTERNS if is_filtered else query.limit)
@@ -84,9 +85,10 @@ async def list_patterns(
     "/stats/patterns", summary="Failure patterns by what was met lately", name="pattern_statistics"
 )
 async def read_pattern_statistics(space: Read, query: ListQuery) -> m.PatternStatistics:
-    """Most failures in the window first. Empty before the first nightly run, which makes patterns.
+    """Return the failures of patterns in the window, most failures first.
 
-    Failures that are of no pattern yet are counted together. What tools stated is quoted as data.
+    The list is empty before the first nightly run, which makes patterns. Failures without a pattern
+    are counted together. Words of tools are quoted as data.
     """
     span, about = await read_window(space, query.window)
     most, failures, earlier = await _count_met(span, query.limit)
@@ -105,9 +107,9 @@ async def read_pattern_statistics(space: Read, query: ListQuery) -> m.PatternSta
 
 @router.get("/stats/fix-first", summary="What costs most tasks now", name="fix_first")
 async def rank_patterns(space: Read, query: ListQuery) -> m.FixFirst:
-    """Open patterns by failures that no one repaired, weighed by the trend.
+    """Return open patterns by the failures without a repair, weighed by the trend.
 
-    Patterns are made by the nightly run, so that failures of today come tomorrow.
+    Patterns are made by the nightly run, so that failures of today appear tomorrow.
     """
     # Agents have repaired as many as is seen of the latest 2,000 repairs, at least the pattern's
     # share of all times: of repairs that no edit describes only the number is kept.
@@ -158,9 +160,9 @@ async def rank_patterns(space: Read, query: ListQuery) -> m.FixFirst:
 async def change_pattern(
     space: Admin, pattern_id: PatternId, change: m.PatternChange
 ) -> m.FailurePattern:
-    """Ignored and resolved ones are no more among those to fix first.
+    """Note what is done about a pattern; ignored and resolved ones are not ranked any more.
 
-    One that is resolved opens again (`review.reopened`) when it is met later than that.
+    A resolved pattern opens again (`review.reopened`) when it is met later than that.
 
     Raises:
         UnknownNameError: there is no pattern of that id.
@@ -194,7 +196,9 @@ async def change_pattern(
 async def read_pattern_history(
     space: Read, pattern_id: PatternId, query: WindowQuery
 ) -> m.PatternHistory:
-    """Up to now, those without failures too. Ids are those of `GET /patterns`; they last.
+    """Return how often a pattern was met, step by step up to now, also where it was not met.
+
+    Ids are those of `GET /patterns`; they last.
 
     Raises:
         UnknownNameError: there is no pattern of that id.
@@ -213,7 +217,7 @@ async def read_pattern_history(
 async def _count_met(
     span: WindowHours, limit: int
 ) -> tuple[list[ConsolidatedPattern], dict[str, int], dict[str, int] | None]:
-    """The patterns met most, with the failures of all in the window, and in the span before it."""
+    """Return the patterns met most, with all failures in the window and in the span before."""
     space, before = span.space, await span.known_before()
 
     if await read_consolidated_at(space) is None:
@@ -228,20 +232,20 @@ async def _count_met(
 
 
 async def read_consolidated_at(space: Space) -> datetime | None:
-    """When the latest nightly job did so; None before the first."""
+    """Return when the latest nightly job made patterns; None before the first job."""
     context, workspace = space
     rows = await context.store.knowledge.get(workspace, CONSOLIDATED, [""])
     return decoded(datetime, rows[0].data) if rows else None
 
 
 async def count_by_pattern(space: Space, marks: Mapping[str, int]) -> dict[str, int]:
-    """Failures that are counted by mark (hex), by pattern; those of none are left out."""
+    """Return failures by pattern, from failures by mark (hex); other marks are left out."""
     of_marks = await _read_marks(space)
     return summed((of_marks[mark], marks[mark]) for mark in marks.keys() & of_marks.keys())
 
 
 async def find_patterns(space: Space, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
-    """Return those of the patterns that are there, in the order of the ids."""
+    """Return the existing ones of these patterns, in the order of the ids."""
     context, workspace = space
     rows = await context.store.knowledge.get(workspace, PATTERN, pattern_ids)
     by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
@@ -249,7 +253,11 @@ async def find_patterns(space: Space, pattern_ids: Sequence[str]) -> list[Consol
 
 
 async def find_pattern(space: Space, pattern_id: str) -> ConsolidatedPattern:
-    """Return the one of that id; an `UnknownNameError` where there is none."""
+    """Return the pattern of an id.
+
+    Raises:
+        UnknownNameError: there is no such pattern.
+    """
     for found in await find_patterns(space, [pattern_id]):
         return found
     raise UnknownNameError(pattern_id, (), "pattern", "GET /patterns")
@@ -258,7 +266,7 @@ async def find_pattern(space: Space, pattern_id: str) -> ConsolidatedPattern:
 async def show_patterns(
     space: Space, patterns: Sequence[ConsolidatedPattern]
 ) -> list[m.FailurePattern]:
-    """Patterns as they are answered."""
+    """Return patterns in the form of the wire, with secrets masked."""
     context, workspace = space
     reviews = await _read_reviews(space, patterns)
     keys = {ToolKey(workspace, each.server_name, each.tool_name) for each in patterns}
@@ -284,7 +292,7 @@ async def show_patterns(
 async def _read_reviews(
     space: Space, patterns: Sequence[ConsolidatedPattern]
 ) -> dict[str, m.PatternReview]:
-    """Return what was last stated of those of the patterns of which anything was."""
+    """Return the latest review of each pattern that has one, by pattern id."""
     context, workspace = space
     by_id = {each.pattern_id: each for each in patterns}
     found = {}
@@ -306,7 +314,7 @@ async def _read_reviews(
 
 
 def _pattern_state(review: m.PatternReview | None) -> m.PatternState:
-    """Return what a pattern is now: open, unless something else was stated and still holds."""
+    """Return the state of a pattern: open, unless a review holds."""
     return review.state if review and not review.reopened else "open"
 
 
@@ -355,7 +363,7 @@ async def _read_patterns(space: Space, limit: int) -> list[ConsolidatedPattern]:
 
 
 async def _read_marks(space: Space) -> Mapping[str, str]:
-    """Return which pattern a failure belongs to, by its mark in hex; as of one consolidation."""
+    """Return pattern ids by mark in hex, as of one consolidation."""
     context, workspace = space
     at = await read_consolidated_at(space)
     if at is None:  # what is there is of a first run that is under way

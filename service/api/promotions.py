@@ -1,6 +1,6 @@
 """Promotions: which evolved version stands in for the original of a namespace.
 
-What is checked before one holds, and the way back. Everything is in the history.
+A promotion is checked before it holds, and can be rolled back. The history has every change.
 """
 
 import json
@@ -58,7 +58,9 @@ class HistoryQuery(m.WireModel):
 async def read_promotion_history(
     space: Read, namespace: Namespace, query: Annotated[HistoryQuery, Query()]
 ) -> m.PromotionHistory:
-    """Latest first; a change's `promotion` is null where the original served again.
+    """Return the changes of a namespace, latest first.
+
+    A change's `promotion` is null if the original served again.
 
     Raises:
         UnknownNamespaceError: nothing was ever promoted in it, and no tool serves it.
@@ -81,7 +83,7 @@ async def read_promotion_history(
 
 @router.post(f"{_PATH}/rollback", summary="Back to what held before")
 async def roll_back(space: Admin, namespace: Namespace) -> m.PromotionHistory:
-    """Undoes the latest change that is not undone yet; the answer is the history, latest first.
+    """Undo the latest change that is not undone yet; return the history, latest first.
 
     Before the first promotion the original served. Each call goes back one step further.
 
@@ -112,11 +114,11 @@ async def roll_back(space: Admin, namespace: Namespace) -> m.PromotionHistory:
 async def promote_version(
     space: Admin, namespace: Namespace, promotion: m.Promotion
 ) -> m.PromotionStatus:
-    """From now on it stands in for the original, and starts with the original's quality.
+    """Promote an evolved version: it serves from now on, with the original's quality at first.
 
     It needs a file, or a registered tool of that version with `evolvedFrom`. Files are the
-    callers': the service cannot see whether one is there. The same again changes nothing. Where
-    that tool is deleted later and there is no file, the original serves until the tool is back.
+    callers': the service cannot see whether one exists. The same promotion again changes nothing.
+    If that tool is deleted later and there is no file, the original serves until the tool is back.
 
     Raises:
         UnknownNamespaceError: no tool serves the namespace.
@@ -140,7 +142,9 @@ async def promote_version(
 
 @router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
 async def read_promotion(space: Read, namespace: Namespace) -> m.PromotionStatus:
-    """`failsMore` says that the evolved version does worse than the original; nothing is undone.
+    """Return the promotion of a namespace, and how it performs.
+
+    `failsMore` is true if the evolved version does worse than the original; nothing is undone.
 
     Raises:
         NotPromotedError: nothing is promoted in the namespace.
@@ -154,7 +158,7 @@ async def read_promotion(space: Read, namespace: Namespace) -> m.PromotionStatus
     _PATH, summary="Let the original serve again", status_code=204, response_class=Response
 )
 async def remove_promotion(space: Admin, namespace: Namespace) -> None:
-    """Its history stays.
+    """Let the original serve again; the history stays.
 
     Raises:
         NotPromotedError: nothing is promoted in the namespace.
@@ -167,7 +171,7 @@ async def remove_promotion(space: Admin, namespace: Namespace) -> None:
 
 @router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
 async def export_promotions(space: Read) -> Response:
-    """Exactly as the file has them: by namespace, with keys in snake_case."""
+    """Return exactly the text of the file: by namespace, with keys in snake_case."""
     context, workspace = space
     held = (await context.memory.registry(workspace)).promotions
     text = render_promotions(
@@ -198,9 +202,9 @@ PromotionsBody = Annotated[dict[str, m.Promotion], Depends(_read_file)]
 
 @router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
 async def import_promotions(space: Admin, promotions: PromotionsBody) -> m.PromotionsReceipt:
-    """Return all of it or nothing; what is wrong is named with its line and entry.
+    """Replace all promotions, all or none; a fault is named with its line and entry.
 
-    What the file does not name is promoted no more; all of it is in the histories.
+    A promotion that the file leaves out ends; the histories have every change.
 
     Raises:
         InvalidChangeError: an entry's file is no safe path, or its words are too long.
@@ -346,9 +350,9 @@ def _find_held(registry: Registry, namespace: str) -> StoredPromotion:
 
 
 def _is_same(new: m.Promotion, held: m.Promotion) -> bool:
-    """Return whether it states what holds already. A file has whole seconds.
+    """Return whether a promotion states what holds already.
 
-    No time at all fits any.
+    A file has whole seconds, and a promotion without a time fits any time.
     """
     if new.promoted_at is None:
         return new.model_copy(update={"promoted_at": held.promoted_at}) == held

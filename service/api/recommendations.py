@@ -31,8 +31,8 @@ from service.requests import NO_QUERY, Admin, JsonRoute, Read
 
 router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 MAX_TOOLS = 500
-"""Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of
-which as much is remembered as there is room for takes some 2 ms."""
+"""Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One with
+as much evidence as a row can hold takes some 2 ms."""
 RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
 _STILL_TO_DO: frozenset[m.RecommendationState] = frozenset({"open", "taken"})
 RecommendationId = Annotated[
@@ -41,7 +41,7 @@ RecommendationId = Annotated[
 
 
 class RecommendationQuery(m.WireModel):
-    """Which recommendations are asked for."""
+    """Which recommendations are wanted."""
 
     state: RecommendationStates | None = Field(
         default=None, description="Only those in that state; open and taken ones when left out."
@@ -58,10 +58,11 @@ class RecommendationQuery(m.WireModel):
 async def list_recommendations(
     space: Read, query: Annotated[RecommendationQuery, Query()]
 ) -> m.RecommendationList:
-    """Greatest priority first. The service reports and changes nothing by itself.
+    """Return recommendations, greatest priority first.
 
-    They are made from the evidence when they are asked for: open ones come and go with it. What
-    tools and users stated is quoted as data.
+    The service reports and changes nothing automatically. Recommendations are made from the
+    evidence for each request: open ones appear and disappear with it. Words of tools and users are
+    quoted as data.
     """
     context = space.context
     found = await _list_all(space)
@@ -87,11 +88,11 @@ async def list_recommendations(
 async def change_recommendation(
     space: Admin, recommendation_id: RecommendationId, change: m.RecommendationChange
 ) -> m.Recommendation:
-    """Any state may follow any other; of two changes the later one counts.
+    """Note what is done about a recommendation; any state may follow any other.
 
-    It needs a `reason` to be dismissed, and stays dismissed. One that is done opens again
-    (`reopened`) when evidence later than that speaks for it; one that is opened by hand lives and
-    ends with its evidence, as if no one had touched it.
+    Of two changes the later one counts. A dismissal needs a `reason`, and lasts. A recommendation
+    that is done opens again (`reopened`) when later evidence speaks for it; one that is opened by
+    hand lives and ends with its evidence, like an untouched one.
 
     Raises:
         InvalidChangeError: it is dismissed without a reason.
@@ -135,7 +136,7 @@ async def change_recommendation(
 
 
 async def find_recommendations(space: Space, tools: Sequence[ToolKey]) -> list[m.Recommendation]:
-    """Open and taken ones about these tools, greatest priority first."""
+    """Return open and taken recommendations about these tools, greatest priority first."""
     context = space.context
     if not (known := await context.memory.health(tools)):
         return []

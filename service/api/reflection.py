@@ -1,4 +1,4 @@
-"""What asking about failures did, what came of what was promised, and the success criteria."""
+"""Reflection: calls before and after a question about failures, confidence, success criteria."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -43,10 +43,10 @@ _COMMON: Final = 10
 
 @router.get("/stats/reflection", summary="What asking about failures did", name="reflection")
 async def read_reflection(space: Read, query: WindowQuery) -> m.ReflectionStatistics:
-    """Return how calls went before it and after it, what was answered, and how long repairs took.
+    """Return how calls went before and after reflection, the answers, and the times of repairs.
 
-    Repairs are of the latest 2,000, and of as many outcomes of suggestions (a success that followed
-    one counts when it names in `repairOf` what it repairs). Times are those that callers gave.
+    Repairs are the latest 2,000, and as many outcomes of suggestions (a success that followed one
+    counts when it names in `repairOf` what it repairs). Times are those of the callers.
     """
     # Which retry belongs to which first attempt is not counted: `tasks` takes each success for that
     # of another task, as many as there are.
@@ -55,7 +55,7 @@ async def read_reflection(space: Read, query: WindowQuery) -> m.ReflectionStatis
     counted, answers = call_fields(calls), await span.by_name(prefix=what.ANSWER)
     watched = await span.by_name(prefix=what.SHADOW)
     before = await span.by_name(what.BEFORE_SUCCESS, what.BEFORE_FAILURE)
-    # What was repaired before it was made would have failed.
+    # A call that was repaired before it was made would have failed.
     saved = before[what.BEFORE_SUCCESS]
     first = m.CallCounts(
         successes=max(0, calls[what.SUCCESS] - calls[what.RETRY_SUCCESS] - saved),
@@ -80,7 +80,7 @@ async def read_reflection(space: Read, query: WindowQuery) -> m.ReflectionStatis
 
 @router.get("/stats/criteria", summary="What is met of the success criteria", name="criteria")
 async def read_criteria(space: Read, query: WindowQuery) -> m.Criteria:
-    """Of each how many of how many meet it, and the share that was asked for (seed 004)."""
+    """Return how many cases of how many meet each criterion, and the asked share (seed 004)."""
     span = span_of(space, query.window)
     seen = await read_reflection(space, query)
     counted = await span.by_name(
@@ -122,9 +122,9 @@ async def read_criteria(space: Read, query: WindowQuery) -> m.Criteria:
     dependencies=[NO_QUERY],
 )
 async def read_confidence(space: Read) -> m.ConfidenceStatistics:
-    """Return the latest 2,000 outcomes in tenths of the confidence that was shown, with two errors.
+    """Return the latest 2,000 outcomes in tenths of the shown confidence, with two errors.
 
-    A success is a call that succeeded: whether it did what was meant is not known from outcomes.
+    A success is a call that succeeded: outcomes do not show whether it did what was meant.
     """
     context, workspace = space
     rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
@@ -133,7 +133,7 @@ async def read_confidence(space: Read) -> m.ConfidenceStatistics:
 
 
 async def find_missing(space: Space) -> list[str]:
-    """What the calls of the last 7 days leave out that could be learned from, in sentences."""
+    """Return in sentences what calls of the last 7 days leave out and could be learned from."""
     sums = await span_of(space, "7d").by_name(what.SUCCESS, what.FAILURE, what.WITH_CONTEXT)
     calls = sums[what.SUCCESS] + sums[what.FAILURE]
     without = calls - sums[what.WITH_CONTEXT]
@@ -186,7 +186,7 @@ def _count_answers(sums: Counter[str]) -> m.AnswerCounts:
 async def _time_repairs(
     space: Space, about: Mapping[str, Any]
 ) -> tuple[m.RepairTimes, m.RepairTimes]:
-    """Of the failures that were repaired in a window: those by a suggestion, and the others."""
+    """Return the times of repairs in a window: by suggestions, and without them."""
     waited: dict[bool, list[float]] = {True: [], False: []}
     for _, each in await list_latest_repairs(space):
         if about["since"] <= each.mended_at <= about["until"]:

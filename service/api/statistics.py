@@ -1,6 +1,6 @@
 """Statistics of calls: in total, by tool and agent, over time.
 
-They are sums of counters over `service.windows`, and what else is known.
+They are sums of counters over `service.windows`, and facts of the knowledge store.
 """
 
 from collections import Counter
@@ -49,9 +49,10 @@ OverTimeQuery = Annotated[ToolWindow, Query()]
     dependencies=[NO_QUERY],
 )
 async def read_totals(space: Read) -> m.Totals:
-    """Of 24 hours, 7 days and 30 days up to now, each with the same span before it where known.
+    """Return all calls of 24 hours, 7 days and 30 days up to now, each with the span before it.
 
-    24h begins with an hour, the others with a day (UTC), so that points of `/stats/trend` add up.
+    The span before is null if it is not known. 24h begins with an hour, the others with a day
+    (UTC), so that points of `/stats/trend` add up.
     """
     return m.Totals(windows=await sum_windows(space))
 
@@ -59,7 +60,7 @@ async def read_totals(space: Read) -> m.Totals:
 async def sum_windows(
     space: Space, *, asked: Iterable[m.UsageWindow] = m.LATEST_WINDOWS, with_durations: bool = True
 ) -> list[m.WindowTotals]:
-    """Return all calls within each window; durations are most of the work."""
+    """Return all calls of each window; durations are most of the work."""
     windows = []
     for window in asked:
         span = span_of(space, window)
@@ -78,10 +79,10 @@ async def sum_windows(
     "/stats/usage", summary="How often tools were called, by whom, and how that went", name="usage"
 )
 async def read_usage(space: Read, query: ListQuery) -> m.Usage:
-    """Up to now: what the nightly run counted, and what arrived since.
+    """Return calls by tool, agent and kind of failure: nightly counts, and what came since.
 
-    It stays when executions expire. Times are those that callers gave their calls. Tools and agents
-    beyond the limit are counted together.
+    The counts stay when executions expire. Times are those of the callers. Tools and agents beyond
+    the limit are counted together.
     """
     span, about = await read_window(space, query.window)
     by_tool, other_tools = await _count_tools(span, query.limit)
@@ -116,16 +117,16 @@ async def read_usage(space: Read, query: ListQuery) -> m.Usage:
 
 
 async def read_called_tools(space: Space, window: m.UsageWindow, limit: int) -> list[m.ToolUsage]:
-    """As `usage` shows tools, without their durations."""
+    """Return tools as `read_usage` does, without their durations."""
     found, _ = await _count_tools(span_of(space, window), limit, with_durations=False)
     return found
 
 
 @router.get("/stats/trend", summary="How calls went over time", name="trend")
 async def read_trend(space: Read, query: OverTimeQuery) -> m.Trend:
-    """By the hour for 24h, else by the day (UTC); those without calls too.
+    """Return calls by the hour for 24h, else by the day (UTC), also where there were none.
 
-    A tool that no one called has points of none.
+    A tool without calls has points with zero calls.
     """
     context = space.context
     tool = query.find_tool(space.workspace)
@@ -157,9 +158,10 @@ async def read_trend(space: Read, query: OverTimeQuery) -> m.Trend:
 
 @router.get("/stats/latency", summary="How long calls took over time", name="latency")
 async def read_latency(space: Read, query: OverTimeQuery) -> m.Latency:
-    """p50, p95 and p99 in milliseconds, within 5 % of themselves, by the hour or by the day (UTC).
+    """Return p50, p95 and p99 in milliseconds, by the hour or by the day (UTC).
 
-    Of calls that say how long they took; null where there is none.
+    They are within 5 % of the true values. Only calls with a duration count; without any the value
+    is null.
     """
     context = space.context
     tool = query.find_tool(space.workspace)
@@ -179,7 +181,7 @@ async def read_latency(space: Read, query: OverTimeQuery) -> m.Latency:
 
 @router.get("/stats/tools", summary="Tools that were called, and how good they are", name="tools")
 async def list_tool_statistics(space: Read, query: ListQuery) -> m.ToolStatisticsList:
-    """Calls are of the window; quality and cohesion are of now.
+    """Return the called tools: calls in the window, quality and cohesion of now.
 
     Quality is that of the tool's fitness (`GET /namespaces/{namespace}/best`), cohesion that of
     `GET /boundaries`.
@@ -203,7 +205,13 @@ async def list_tool_statistics(space: Read, query: ListQuery) -> m.ToolStatistic
     "/stats/agents/{agent:name}", summary="What one agent called, and how that went", name="agent"
 )
 async def read_agent(space: Read, agent: AgentName, query: WindowQuery) -> m.AgentStatistics:
-    """Return some of its tools, those with most failures first. The name may hold slashes."""
+    """Return the calls of an agent, and some of its tools, those with most failures first.
+
+    The name may hold slashes.
+
+    Raises:
+        UnknownNameError: no agent of that name called anything lately.
+    """
     context, workspace = space
     span, about = await read_window(space, query.window)
     longest = await _count_agents(span_of(space, "30d"))
@@ -273,7 +281,7 @@ async def _name_tool(context: Context, tool: ToolKey | None) -> m.ToolName | Non
 
 
 def add_pairs(counted: Iterable[tuple[int, int]]) -> m.CallCounts:
-    """Return the sums of successes and failures."""
+    """Return the sums of pairs of successes and failures."""
     worked, failed = map(sum, zip((0, 0), *counted, strict=True))
     return m.CallCounts(successes=worked, failures=failed)
 

@@ -1,4 +1,4 @@
-"""What the service states of itself: its status, whether it is up and ready, and its metrics."""
+"""The state of the service: its status, whether it is up and ready, and its metrics."""
 
 import time
 
@@ -22,7 +22,10 @@ router = APIRouter(tags=["service"])
     "/status", summary="How much there is, and what is still to be learned from", name="status"
 )
 async def read_status(space: Read, request: Request) -> Status:
-    """`pendingIndexing` counts all that is durable but not yet usable in answers."""
+    """Return the counts and the state of the service.
+
+    `pendingIndexing` counts all that is durable but not yet usable in answers.
+    """
     context, workspace = space
     known = await counts(context.store, workspace)
     agreed = await read_agreement(context)
@@ -59,13 +62,13 @@ async def read_status(space: Read, request: Request) -> Status:
 
 @router.get("/healthz", summary="The process is up", name="healthz")
 async def answer_heartbeat() -> Response:
-    """For a supervisor that restarts what hangs; states nothing about the stores."""
+    """Answer a supervisor that restarts what hangs; the answer ignores the stores."""
     return Response('{"status":"up"}', media_type="application/json")
 
 
 @router.get("/readyz", summary="Calls are served", name="readyz")
 async def answer_readiness(request: Request) -> Response:
-    """503 until everything is open, and while the log store does not answer or nothing is learned.
+    """Answer 503 until everything is open, while the log store is away, or while learning fails.
 
     A service that waits for a restart with another model answers meanwhile, so it counts as ready.
     """
@@ -95,12 +98,12 @@ async def answer_readiness(request: Request) -> Response:
     name="metrics",
 )
 async def read_metrics(request: Request) -> Response:
-    """Answers also while the service is starting, and without waiting for a store that hangs.
+    """Return the metrics, also while the service starts, without waiting for a store that hangs.
 
-    What a store would have to say is left out when it does not within a second, and
-    `aftercall_store_up` is 0. The label `tool` is `name`, or `server/name`; tools beyond
-    `AFTERCALL_METRICS_TOOLS` are `other`. All workspaces are counted together, so where keys are
-    required this wants an operator's, with `read`.
+    Values of a store that does not answer within a second are left out, and `aftercall_store_up` is
+    0. The label `tool` is `name`, or `server/name`; tools beyond `AFTERCALL_METRICS_TOOLS` are
+    `other`. All workspaces are counted together, so if keys are required this needs an operator's,
+    with `read`.
     """
     lifecycle, access = request.app.state.lifecycle, access_of(request.scope)
     if lifecycle.context is not None and access is not None:

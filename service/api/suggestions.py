@@ -1,4 +1,4 @@
-"""Suggestions for failed calls, what became of them, and executions that are like a call."""
+"""Suggestions for failed calls, their outcomes, checks of calls, and similar executions."""
 
 from fastapi import APIRouter, Response
 
@@ -15,7 +15,7 @@ router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
 
 @router.post("/suggest", summary="What to do about a failed call", name="suggest")
 async def suggest_repairs(space: Suggest, question: m.SuggestRequest) -> m.SuggestResponse:
-    """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
+    """Return suggestions, the best first; `confidence` is the probability of doing what was meant.
 
     An empty list is an honest "I don't know", with its reason.
     """
@@ -31,10 +31,10 @@ async def suggest_repairs(space: Suggest, question: m.SuggestRequest) -> m.Sugge
 
 @router.post("/check", summary="What there is to say of a call before it is made")
 async def check_call(space: Suggest, question: m.CheckRequest) -> m.CheckResponse:
-    """Return nothing is embedded, stored or learned.
+    """Check a call before it is made; nothing is embedded, stored or learned.
 
-    `repair` is said of proven lossless changes alone; `block` of a call that failed like this again
-    and again in its session.
+    The verdict `repair` is given for proven lossless changes only; `block` for a call that failed
+    like this again and again in its session.
     """
     context, workspace = space
     return await check(
@@ -57,7 +57,9 @@ async def check_call(space: Suggest, question: m.CheckRequest) -> m.CheckRespons
 async def report_outcome(
     space: Suggest, suggestion_id: SuggestionId, report: m.OutcomeReport
 ) -> None:
-    """An execution recorded with `suggestionId` says the same; saying it twice changes nothing.
+    """Note the outcome of a suggestion; repeating it changes nothing.
+
+    An execution that is recorded with `suggestionId` reports the same.
 
     Raises:
         NotRecordedError: no such suggestion was made in the workspace.
@@ -89,7 +91,7 @@ async def report_outcome(
 
 @router.post("/similar", summary="Executions of a tool that are like this call", name="similar")
 async def find_similar_calls(space: Suggest, question: m.SimilarRequest) -> m.SimilarResponse:
-    """Different calls, the likest first, by the words and the meaning of each. Secrets are masked.
+    """Return different calls, the most similar first, by words and meaning; secrets are masked.
 
     A key without `read` sees only calls of the `agent` that it names, as it recorded them itself.
     """

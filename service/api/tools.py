@@ -59,9 +59,10 @@ class ToolQuery(WireModel):
 
 @router.get("/tools", summary="All registered tools, by id")
 async def list_tools(space: Read) -> ToolList:
-    """Registering is optional; a tool is learned from its calls all the same.
+    """Return all registered tools.
 
-    `negativeTags` are a tool's own and those that marks gave it.
+    Registering is optional; a tool is learned from its calls all the same. `negativeTags` are a
+    tool's own tags and those that marks gave it.
     """
     context, workspace = space
     stored = await context.memory.tools(workspace)
@@ -79,7 +80,7 @@ async def list_tools(space: Read) -> ToolList:
 
 @router.put("/tools", summary="Register a list of at most 1,000 tools, or replace them")
 async def put_tools(space: Record, body: _ToolsBody) -> ToolsReceipt:
-    """Tools that are not in the list stay as they are.
+    """Register the tools of a list; tools that are not in it stay as they are.
 
     A list with a malformed tool is a 422 as a whole; a tool that makes no sense, such as a circle
     of `evolvedFrom`, is named in `rejected` and holds up no other.
@@ -99,8 +100,9 @@ async def put_tools(space: Record, body: _ToolsBody) -> ToolsReceipt:
 
 @router.put(_PATH, summary="Register a tool, or replace it")
 async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
-    """With its input schema, a suggestion for the tool is checked against it before it is made.
+    """Register a tool, or replace it.
 
+    With its input schema, suggestions for the tool are checked against it before they are made.
     `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
 
     Raises:
@@ -143,9 +145,9 @@ async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
 
 @router.get(_PATH, summary="A registered tool")
 async def read_tool(space: Read, tool_id: ToolId, query: Annotated[ToolQuery, Query()]) -> Tool:
-    """As it was last put; with `useEvolved` the version that was promoted in its place.
+    """Return a tool as it was last put; with `useEvolved`, its promoted version.
 
-    For that, the name of a namespace will do as well as an id.
+    Then the name of a namespace will do as well as an id.
 
     Raises:
         UnknownToolError: there is no such tool; the error has the nearest names.
@@ -166,7 +168,7 @@ async def read_tool(space: Read, tool_id: ToolId, query: Annotated[ToolQuery, Qu
     _PATH, summary="Forget that a tool is registered", status_code=204, response_class=Response
 )
 async def delete_tool(space: Admin, tool_id: ToolId) -> None:
-    """What was learned from its calls stays.
+    """Forget that a tool is registered; the knowledge from its calls stays.
 
     Raises:
         UnknownToolError: there is no such tool.
@@ -180,10 +182,12 @@ async def delete_tool(space: Admin, tool_id: ToolId) -> None:
 
 
 async def find_called_tools(space: Space, name: str) -> list[ToolKey]:
-    """Return the tools of a registered id; else those whose calls are recorded under the name.
+    """Return the tools of a registered id, else those whose calls are recorded under the name.
 
-    Several where servers have tools of one name; an `UnknownToolError`, with the nearest names,
-    where there is none.
+    There are several if servers have tools of one name.
+
+    Raises:
+        UnknownToolError: there is no such tool; the error has the nearest names.
     """
     context, workspace = space
     registry = await context.memory.registry(workspace)
@@ -198,14 +202,22 @@ async def find_called_tools(space: Space, name: str) -> list[ToolKey]:
 
 
 def find_registered(registry: Registry, tool_id: str) -> contents.StoredTool:
-    """Return a registered tool; an `UnknownToolError` with the nearest ids where there is none."""
+    """Return a registered tool.
+
+    Raises:
+        UnknownToolError: there is no such tool; the error has the nearest ids.
+    """
     if tool_id not in registry.by_id:
         raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
     return registry.by_id[tool_id]
 
 
 def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
-    """A `RefusedError` where the tool is another key's: a registration binds its own key alone."""
+    """Refuse a change of another key's tool: a registration binds its own key alone.
+
+    Raises:
+        RefusedError: the tool is another key's.
+    """
     caller = context.caller
     if not before.binds(caller.principal) and "admin" not in caller.scopes:
         raise RefusedError(
@@ -217,7 +229,7 @@ def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
 async def _find_drift(
     context: Context, before: contents.StoredTool, schema: JsonObject | None
 ) -> list[ContractChange]:
-    """Return what has changed of a tool's contract, as known before and by this schema."""
+    """Return the changes of a tool's contract: those known before, and those by this schema."""
     known, old = before.tool.contract_changes, before.tool.input_schema
     if schema is None or old is None or content_hash(schema) == before.tool.schema_hash:
         return known

@@ -1,4 +1,4 @@
-"""What its admin does with a workspace: look at what was learned, forget, export.
+"""Operations of an admin on a workspace: look at what was learned, forget, export.
 
 A workspace is made by its first key (`POST /keys`), and emptied by forgetting everything.
 """
@@ -37,7 +37,7 @@ class RulesQuery(ToolFilter):
 
 @router.get("/workspaces", summary="Workspaces with how much they hold", dependencies=[NO_QUERY])
 async def list_workspaces(space: Admin) -> m.WorkspaceList:
-    """Return the caller's own; all for an operator."""
+    """Return the caller's own workspace; an operator gets all."""
     context, access = space.context, space.context.caller
     now = context.clock()
     held = Counter(
@@ -62,10 +62,11 @@ async def list_workspaces(space: Admin) -> m.WorkspaceList:
 
 @router.post("/forget", summary="Erase what an agent, a session, a key or a time has said")
 async def forget_words(space: Admin, whose: m.ForgetRequest) -> m.ForgetReceipt:
-    """It goes from the log at once, with what quotes it; then all is learned again without it.
+    """Delete the words from the log at once, with what quotes them; then learn all again.
 
-    Until that is done, answers may still rest on it. `everything` empties the workspace. What a
-    recorder has not sent yet lies with its user: `aftercall forget` there, or delete its spool.
+    Until that is done, answers may still rest on them. `everything` empties the workspace. Calls
+    that a recorder has not sent yet are with its user: run `aftercall forget` there, or delete its
+    spool.
     """
     context, workspace = space
     forgotten = Forgotten(workspace=workspace, **dict(whose))
@@ -86,7 +87,7 @@ async def forget_words(space: Admin, whose: m.ForgetRequest) -> m.ForgetReceipt:
 async def export_workspace(space: Admin) -> Response:
     """Return an archive packed by gzip, which `aftercall import FILE` puts into an empty store.
 
-    It holds what agents sent; secrets were masked before it was stored.
+    It holds the calls of agents; secrets were masked before they were stored.
     """
     context, workspace = space
     writer = ArchiveWriter(context.store, workspace=workspace)
@@ -109,7 +110,7 @@ async def _pack_lines(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 @router.get("/rules", summary="Learned repairs, and what is suspicious of them")
 async def list_rules(space: Read, query: Annotated[RulesQuery, Query()]) -> m.RuleList:
-    """Return each with the keys that it rests on, and bursts of marks by one key."""
+    """Return learned repairs with the keys that taught them, and bursts of marks by one key."""
     store, tool = space.context.store, query.find_tool(space.workspace)
     found: list[m.LearnedRule] = []
     async for each in rules.find_rules(store, space.workspace, tool):
@@ -130,7 +131,7 @@ async def explain_rule(space: Read, rule_id: RuleId) -> m.LearnedRule:
 
 @router.put("/rules/{ruleId}", summary="Switch a learned repair off, or on again")
 async def switch_rule(space: Admin, rule_id: RuleId, change: m.RuleSwitch) -> m.LearnedRule:
-    """Return one that is off is not proposed, and no call is changed by it."""
+    """Switch a repair off or on; one that is off is neither proposed nor applied."""
     rule = await _find_rule(space, rule_id)
     await _change_rule(space, rule, "off" if change.off else "on")
     return _show_rule(space, rule).model_copy(update={"off": change.off})
@@ -141,7 +142,10 @@ async def switch_rule(space: Admin, rule_id: RuleId, change: m.RuleSwitch) -> m.
     response_class=Response,
 )  # fmt: skip
 async def remove_rule(space: Admin, rule_id: RuleId) -> None:
-    """With what taught it, for good; what is recorded later may teach it again."""
+    """Remove a repair for good, with what taught it.
+
+    Later executions may teach it again.
+    """
     await _change_rule(space, await _find_rule(space, rule_id), "remove")
 
 
@@ -159,6 +163,6 @@ async def _find_rule(space: Space, rule_id: str) -> rules.KnownRule:
 
 
 def _show_rule(space: Space, rule: rules.KnownRule) -> m.LearnedRule:
-    """As others see it: secrets are masked again."""
+    """Return a rule as others see it: secrets are masked again."""
     said, told = space.context.redactor.text, rule.told
     return told.model_copy(update={"signature": said(told.signature), "lesson": said(told.lesson)})

@@ -86,7 +86,7 @@ async def _export_archive(
 async def _export_flat(
     settings: "Settings", name: str, workspace: str | None, chosen: dict[str, Any]
 ) -> int:
-    """Write the executions of a workspace; how many there were."""
+    """Write the executions of a workspace; return how many there were."""
     from service.archive import open_written, refuse_half_imported
     from service.context import open_redactor
     from service.flat import Chosen, flat_lines

@@ -69,7 +69,7 @@ def _run_forget(args: argparse.Namespace) -> int:
 
 
 async def forget_now(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
-    """Forget it and learn all again; how many records of each kind went."""
+    """Forget the words and learn all again; return the counts of records by kind."""
     from service.forget import forget_events, learned_without
     from service.rebuild import opened_beside, rebuild_store
 
@@ -84,7 +84,7 @@ async def forget_now(settings: "Settings", whose: "Forgotten") -> dict[str, int]
 
 
 async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
-    """Take it out of the spools that recorders of this user have for the service."""
+    """Remove the words from the spools of this user's recorders for the service."""
     from aftercall.recording.recorder import forget_waiting
     from aftercall.running import BASE_URL
     from service.keys import DEFAULT_WORKSPACE

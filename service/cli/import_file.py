@@ -161,7 +161,7 @@ def _import_calls(
 
 
 class _Files:
-    """Reads files one after another, and counts what kind they are."""
+    """Reads files one after another, and counts their kinds."""
 
     def __init__(
         self,
@@ -179,17 +179,17 @@ class _Files:
         self.kinds: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
         self.unread: list[str] = []
-        """What files hold of which no call was read."""
+        """Contents of files without any call."""
         days = _retention_days(args) if args.dry_run else 0
         self._retention = timedelta(days=days) if days else None
         self._pattern = _error_pattern(args.error_prefix, args.error_pattern)
         self._progress = say_seldom(say_line)
         self._folder = ""
         self._halves: Transcripts | None = None
-        """Of the folder: files that are half a call each."""
+        """Files of the folder that are half a call each."""
 
     def take_files(self, source: "Source", stdin: io.BufferedReader | None) -> None:
-        """Read a file; a damaged one among others is shown of."""
+        """Read a file; a damaged one among others is reported."""
         from service.archive import ArchiveError
         from service.sources import open_source
 
@@ -206,7 +206,7 @@ class _Files:
             self._report.reject_piece(source.name, str(error))
 
     def end_folder(self) -> None:
-        """Take what is open at the end of a folder whose files are an event each."""
+        """Read what is still open at the end of a folder with one file for each event."""
         from ingest.formats.detection import Detection
 
         if self._halves is not None:
@@ -217,7 +217,7 @@ class _Files:
         self._halves = None
 
     def write_summary(self) -> Iterator[str]:
-        """Return what there is to say at the end, a line each."""
+        """Return the lines to show at the end."""
         for title, number in self.kinds.most_common():
             if not self._is_one or title not in _TITLES.values():
                 yield f"{number:,} {'file looks' if number == 1 else 'files look'} like {title}"
@@ -262,7 +262,7 @@ class _Files:
             self.unread.append(f"{name} holds {contents(beginning)}")
 
     def _halves_of(self, name: str, given: "Given") -> "Transcripts":
-        """Return what takes the files of a folder that are half a call each, in their order."""
+        """Return the transcripts that take the half calls of a folder's files, in their order."""
         from ingest.formats.transcripts import Transcripts
 
         folder = str(Path(name).parent)
@@ -287,7 +287,7 @@ class _Files:
 
 
 def _retention_days(args: argparse.Namespace) -> float:
-    """Days that the settings keep a call, as the service with these settings does."""
+    """Return the days that a service with these settings keeps a call."""
     return settings_from(args).retention.days
 
 

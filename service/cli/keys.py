@@ -1,7 +1,8 @@
 """`aftercall keys`: make, list, rotate and revoke keys; `aftercall audit`: read and verify it.
 
 Both open the control store itself, next to a running service too: it takes several processes, and
-services look at it every second. Who may read its folder, or has MongoDB's address, is an operator.
+services look at it every second. Anyone who may read its folder, or has MongoDB's address, is an
+operator.
 """
 
 import argparse

@@ -55,7 +55,7 @@ def _run_nightly(args: argparse.Namespace) -> int:
 
 
 def interval_s(text: str) -> float:
-    """Seconds from `90m`, `24h`, `7d` or `30s`."""
+    """Return the seconds of `90m`, `24h`, `7d` or `30s`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip(), re.ASCII)
     seconds = float(found[1]) * _UNIT_S[found[2]] if found else 0.0
     if not 1 <= seconds < math.inf:

@@ -1,4 +1,4 @@
-"""What several commands share: reading settings, one line for a refusal."""
+"""Shared parts of commands: reading settings, and one line for a refusal."""
 
 import argparse
 import gc
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """`--data-dir`, which overrides `AFTERCALL_DATA_DIR`, `--log-format` and `--log-level`."""
+    """Add `--data-dir`, which overrides `AFTERCALL_DATA_DIR`, `--log-format` and `--log-level`."""
     parser.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="folder of the log store and the vectors"
     )
@@ -36,13 +36,13 @@ def read_moment(text: str) -> datetime:
 
 
 _YOUNG_OBJECTS = 50_000
-"""New objects that make the garbage collector look at the young ones; Python's own is 700. What is
-read from the store are many small ones without cycles: by Python's own threshold the collector took
-two thirds of the time of reading them (`bench/known_tools.py`), and a fifth of that of learning."""
+"""New objects that make the garbage collector look at the young ones; Python's own is 700. The
+store's rows are many small objects without cycles: by Python's own threshold the collector took two
+thirds of the time of reading them (`bench/known_tools.py`), and a fifth of that of learning."""
 
 
 def start(args: argparse.Namespace) -> "Settings":
-    """`settings_from`, for a command that logs: from now on its events are written."""
+    """Return `settings_from`, for a command that logs; from now on its events are written."""
     from service.logs import configure_logging
 
     settings = settings_from(args)
@@ -54,7 +54,7 @@ def start(args: argparse.Namespace) -> "Settings":
 def settings_from(args: argparse.Namespace) -> "Settings":
     """Return the environment's settings with the command line's on top.
 
-    Warns of unknown variables.
+    Unknown variables are reported on stderr.
     """
     from pydantic import ValidationError
 
@@ -76,7 +76,7 @@ def settings_from(args: argparse.Namespace) -> "Settings":
 
 
 def run(settings: "Settings", work: Coroutine[Any, Any, T]) -> T:
-    """Return what a command's work returns; what the rooms raise becomes one line."""
+    """Return the result of a command's work; known errors become one line."""
     import asyncio
 
     from service.lifecycle import shorten_errors
@@ -98,12 +98,12 @@ async def note_in_audit(settings: "Settings", workspace: str, action: str, subje
 
 
 def say_line(line: str) -> None:
-    """One line for a person, on stderr."""
+    """Write one line for a person to stderr."""
     print(f"aftercall: {line}", file=sys.stderr, flush=True)
 
 
 def say_seldom(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Passes on one line in two seconds at most, the first after two."""
+    """Return a function that passes on one line in two seconds at most, the first after two."""
     last = time.monotonic()
 
     def show_line(line: str) -> None:

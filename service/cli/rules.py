@@ -1,4 +1,4 @@
-"""`aftercall rules`: what was learned, what is suspicious, switching off and striking out."""
+"""`aftercall rules`: list learned repairs and suspicious ones, switch them off, remove them."""
 
 import argparse
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`aftercall serve`: the service, until it is shown to stop."""
+"""`aftercall serve`: the service, until a signal stops it."""
 
 import argparse
 import contextlib
@@ -25,8 +25,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _MALLOC = {-8: 2, -3: 1_000_000}
-"""Of glibc's `mallopt`: two arenas, for what a thread freed in its own serves no other (20 MiB
-while a history is recorded); and what is larger goes back when it is freed (50 MiB of a model)."""
+"""Parameters of glibc's `mallopt`: two arenas, for what a thread freed in its own serves no other
+(20 MiB while a history is recorded); and what is larger goes back when it is freed (50 MiB of a
+model)."""
 
 
 def _run_serve(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""*Agents*: who calls tools, and how that goes; and the page of one agent."""
+"""*Agents*: which agents call tools, and how that goes; and the page of one agent."""
 
 from typing import Final
 
@@ -27,7 +27,7 @@ _REPAIRED: Final = h.Column(
 
 
 async def show_agents(look: Look) -> Shown:
-    """Return the page of all."""
+    """Return the page of all agents."""
     usage = await read_usage(look.space, WindowList(window=look.window, limit=MAX_AGENTS))
     busiest = sorted(usage.by_agent, key=lambda each: (-w.count_calls(each), each.agent))[:10]
     rates = [(w.format_line(each.agent), w.success_rate(each)) for each in busiest]
@@ -43,7 +43,7 @@ async def show_agents(look: Look) -> Shown:
 
 
 async def show_agent(look: Look) -> Shown:
-    """Return the page of one."""
+    """Return the page of one agent."""
     name = look.named["agent"]
     try:
         found = await read_agent(look.space, name, Window(window=look.window))

@@ -85,7 +85,7 @@ async def show_boundaries(look: Look) -> Shown:
 def map_axes(report: Boundaries) -> list[tuple[str, str, float]]:
     """Return the weightiest clusters with those they co-occur with, as bars.
 
-    Name, count and length.
+    A bar has a name, a count and a length.
     """
     beside = gathered(
         (cluster_id, w.format_line(other))
@@ -103,7 +103,7 @@ def map_axes(report: Boundaries) -> list[tuple[str, str, float]]:
 
 
 def cohesion_words(cohesion: Cohesion) -> str:
-    """Return how sure a warning is, and what it is made from."""
+    """Return how sure a warning is, and the figures it is made from."""
     value = "unknown" if cohesion.score is None else w.format_score(cohesion.score)
     without = cohesion.without_evidence
     missing = f", {w.format_count(without)} of them without evidence" if without else ""
@@ -115,7 +115,7 @@ def cohesion_words(cohesion: Cohesion) -> str:
 
 
 def clustered_words(report: Boundaries) -> str:
-    """When wordings were last gathered into clusters, and what has come since."""
+    """Return when wordings were last gathered into clusters, and what has come since."""
     if report.clustered_at is None:
         return "Wordings are not gathered into clusters yet; each stands for itself."
     come = f"Come since, each standing for itself: {w.format_noun(report.unclustered, 'wording')}."

@@ -1,4 +1,4 @@
-"""Charts, each with a table that states the same; `templates/chart.html` draws them as SVG."""
+"""Charts, each with a table of the same figures; `templates/chart.html` draws them as SVG."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _MOST_STEPS: Final = 6
 
 @dataclass
 class _Chart:
-    """What is drawn, in per cent of width and height from the upper left; `place` is a series'."""
+    """The marks of a chart, in per cent of width and height from the upper left."""
 
     title: str
     names: Sequence[str]
@@ -45,7 +45,10 @@ class _Chart:
 def line_chart(
     title: str, labels: Sequence[str], series: Series, unit: str = "", height: int = 260
 ) -> h.Html:
-    """Lines over time (`unit` `%` or `ms`, height in pixels); percentages from near the lowest."""
+    """Return lines over time; percentages begin near the lowest.
+
+    `unit` is `%` or `ms`, the height is in pixels.
+    """
     highest = max((each or 0.0 for values in series.values() for each in values), default=0.0)
     scale = shares_axis(series) if unit == "%" else counts_axis(highest)
     chart = _over_time(title, labels, series, scale, unit, height)
@@ -74,7 +77,7 @@ def rates_chart(
 
 
 def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> h.Html:
-    """Bars of counts; several series stand on one another."""
+    """Return bars of counts; several series stand on one another."""
     totals = [sum(each or 0 for each in column) for column in zip(*series.values(), strict=True)]
     scale = counts_axis(max(totals, default=0.0))
     chart = _over_time(title, labels, series, scale, "", height)
@@ -91,7 +94,7 @@ def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 2
 
 
 def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Point]]) -> h.Html:
-    """Points of the unit square by series, with the diagonal on which x is y."""
+    """Return points of the unit square by series, with the diagonal on which x is y."""
     found = [(place, name, *each) for place, name in enumerate(points) for each in points[name]]
     columns = [h.Column("k", "Series"), h.Column("x", x, "number"), h.Column("y", y, "number")]
     rows = [{"k": name, "x": at, "y": value} for _, name, at, value in found]
@@ -118,7 +121,7 @@ def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Poin
 
 
 def shares_axis(series: Series) -> tuple[float, float, float]:
-    """Lowest tick, step and highest tick of percentages: up to 100, from below the lowest one."""
+    """Return lowest tick, step and highest tick of percentages, from below the lowest to 100."""
     low = min((each for values in series.values() for each in values if each is not None),
               default=0.0)  # fmt: skip
     below = max(0.0, low - 1)
@@ -129,7 +132,7 @@ def shares_axis(series: Series) -> tuple[float, float, float]:
 def counts_axis(highest: float) -> tuple[float, float, float]:
     """Return the same from 0, with steps of 1, 2 or 5 and their tens.
 
-    Bars from elsewhere would lie.
+    Bars that begin elsewhere would mislead.
     """
     size = 10.0 ** math.floor(math.log10(max(highest, 1.0) / _MOST_STEPS))
     step = next(each * size for each in (1, 2, 5, 10) if each * size * _MOST_STEPS >= highest)

@@ -40,7 +40,7 @@ async def show_criteria(look: Look) -> Shown:
 
 
 def count_met(criterion: Criterion) -> tuple[str, str, str]:
-    """Return its name, its share, and how many of how many with what is asked."""
+    """Return the name, the share and the count of a criterion, and the asked share."""
     asked = "" if criterion.asked is None else f"; asked: {criterion.asked * 100:.0f} %"
     told = f"{w.format_count(criterion.met)} of {w.format_count(criterion.of)}{asked}"
     return _NAMES[criterion.name][0], w.format_percent(criterion.share), told

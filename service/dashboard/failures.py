@@ -84,7 +84,7 @@ async def list_costly(look: Look, most: int) -> list[tuple[PatternCost, str, str
 
 
 def pattern_columns(look: Look) -> list[h.Column]:
-    """Return what tables say of `PatternFailures`."""
+    """Return the columns of tables of `PatternFailures`."""
     return [
         h.Column("title", "Pattern", of=lambda each: h.Anchor(
             w.format_line(each.pattern.title, w.MAX_SIGNATURE),
@@ -106,6 +106,6 @@ def pattern_columns(look: Look) -> list[h.Column]:
 
 
 def compare_counts(before: int | None) -> str:
-    """Return how often it was in the same span before; "" where that is unknown."""
+    """Return how often it was met in the span before; "" if that is unknown."""
     words = f"{w.format_count(before) if before else 'none'} in the same time before"
     return "" if before is None else words

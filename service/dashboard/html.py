@@ -1,7 +1,7 @@
-"""Pages from templates, and tables. What a template writes of others is text, never markup.
+"""Pages from templates, and tables. A template writes the words of others as text, never markup.
 
-So nothing that a tool, an agent or an address said can become an element, an attribute or a script,
-and characters that cannot be seen are written as escapes.
+So no word of a tool, an agent or an address can become an element, an attribute or a script, and
+characters that cannot be seen are written as escapes.
 """
 
 import csv
@@ -23,7 +23,7 @@ from service.dashboard import words as w
 Html: TypeAlias = Markup
 Tone = Literal["good", "bad", "warn", "plain"]
 SIGNS: Final[dict[Tone, str]] = {"good": "✓ ", "bad": "✗ ", "warn": "! ", "plain": ""}
-"""What stands before a word, for nothing is stated by colour alone."""
+"""Signs before a word, for colour alone must not carry a meaning."""
 
 
 def is_local(href: str) -> bool:
@@ -39,7 +39,7 @@ Kind = Literal["text", "number", "percent", "duration", "time"]
 
 
 class Anchor(NamedTuple):
-    """A text that leads somewhere."""
+    """A text with a link."""
 
     text: str
     href: str
@@ -57,12 +57,12 @@ class Column(NamedTuple):
     kind: Kind = "text"
     """`percent`: a share in [0, 1]; `duration`: milliseconds; `time`: a `datetime`."""
     remark: str = ""
-    """What its label leaves open."""
+    """A remark that completes the label."""
     of: Callable[[Any], object] | None = None
-    """What it shows a row: a text, a number, a time, a link or None."""
+    """The value for a row: a text, a number, a time, a link or None."""
 
     def value(self, row: object) -> object:
-        """Return what it shows a row; texts in one line, with all their characters visible."""
+        """Return the column's value for a row; texts in one line, with all characters visible."""
         if self.of is not None:
             value = self.of(row)
         else:
@@ -84,14 +84,14 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """A table; `rows` are all of it, of which a reader sees a page at a time."""
+    """A table; `rows` are all of it, and a reader sees a page at a time."""
 
     name: str
-    """What is in it: its caption, and the name of its downloads."""
+    """Its caption, and the name of its downloads."""
     columns: Sequence[Column]
     rows: Sequence[object]
     missing: str = _NOTHING
-    """What stands there when there is no row."""
+    """The text of an empty table."""
     page_size: int = 25
     plain: bool = False
     """Without filter, downloads and pages: the other form of a chart."""
@@ -124,7 +124,7 @@ class DataTable:
         return Html("<data-table data='{}'></data-table>").format(written)
 
     def csv(self) -> bytes:
-        """UTF-8 with a mark for spreadsheets; texts that they take for formulas are quoted."""
+        """Return CSV in UTF-8 with a mark for spreadsheets; texts like formulas are quoted."""
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow([_csv_cell(each.label) for each in self.columns])
@@ -202,7 +202,7 @@ def _make_slug(title: str) -> str:
 
 
 def _mark_spans(text: str) -> Html:
-    """With the `code` spans of Markdown."""
+    """Return a text with the `code` spans of Markdown as elements."""
     parts = enumerate(escape(text).split("`"))
     code = Html("<code>{}</code>")
     return Html("").join(code.format(part) if place % 2 else part for place, part in parts)

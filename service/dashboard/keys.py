@@ -1,4 +1,4 @@
-"""*Keys*: who may ask, and the audit of what was done; for keys with the scope `admin`."""
+"""*Keys*: the keys and the audit; for keys with the scope `admin`."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -33,7 +33,7 @@ _ENTRIES: Final = (
 
 
 def fold_entries(entries: Iterable[AuditRecord]) -> list[list[AuditRecord]]:
-    """Put together what stands in a row and states the same of who, what and where."""
+    """Put together neighbours with the same principal, action and workspace."""
     groups = groupby(entries, key=lambda each: (each.principal, each.action, each.workspace))
     return [list(fold) for _, fold in groups]
 

@@ -1,4 +1,4 @@
-"""One look at the dashboard: whose figures, which window, and what the address states.
+"""One look at the dashboard: its workspace, its window, and the parameters of its address.
 
 "Path" is everywhere one below `/dashboard`, as in `/tools`.
 """
@@ -30,10 +30,10 @@ Read = TypeVar("Read")
 
 
 class NothingHereError(AftercallError):
-    """404: what the address names is not there."""
+    """404: the address names something that does not exist."""
 
     def __init__(self, what: str, cure: str) -> None:
-        """Both are sentences, and shown as text: what is missing, and what to do."""
+        """Take two sentences, which are shown as text: what is missing, and what to do."""
         super().__init__(what)
         self.what = what
         self.cure = cure
@@ -41,7 +41,7 @@ class NothingHereError(AftercallError):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a page shows."""
+    """The content of a page."""
 
     title: str
     """Its heading, and the first part of what the browser calls it."""
@@ -52,12 +52,12 @@ class Shown:
     """False while what came in lately is still being counted."""
     status: int = 200
     is_live: bool = True
-    """Whether it is asked for again while someone looks."""
+    """Whether an open page asks for it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a page is given."""
+    """A request for a page: the space, the window and the address."""
 
     context: Context
     workspace: str
@@ -67,7 +67,7 @@ class Look:
     query: Mapping[str, str]
     """All parameters of the address, as text."""
     named: Mapping[str, str]
-    """What the path names, such as the id of a tool."""
+    """Names in the path, such as the id of a tool."""
     workspaces: Sequence[str]
     """All there are, in order."""
     shared: Shared
@@ -76,7 +76,7 @@ class Look:
 
     @property
     def space(self) -> Space:
-        """Return what operations are given first."""
+        """The first argument of operations."""
         return Space(self.context, self.workspace)
 
     def shows(
@@ -84,7 +84,7 @@ class Look:
     ) -> Shown:
         """Return the page that a template makes of this look and its data.
 
-        `of` says as of when it is.
+        `of` has the time of the figures.
         """
         is_complete = of is None or of.is_complete
         content = h.render_template(template, look=self, is_complete=is_complete, **data)
@@ -105,7 +105,7 @@ class Look:
         return f"{PREFIX}{quote(path, safe='/', errors='replace')}{text}"
 
     def again(self, **query: str) -> str:
-        """Return this page with other parameters, such as another window."""
+        """Return the address of this page with other parameters, such as another window."""
         return self.link(self.path, **self.own_query | query)
 
     @property
@@ -119,38 +119,38 @@ class Look:
         return window_before(self.space, self.window)
 
     def tool(self, tool: ToolName) -> str:
-        """Return the page of a tool: by its registered id, else by its server and its name."""
+        """Return the address of a tool's page: by registered id, else by server and name."""
         if tool.tool_id is not None:
             return self.link(f"/tools/{tool.tool_id}")
         server = {} if tool.server_name is None else {"server": tool.server_name}
         return self.link("/tool", name=tool.tool_name, **server)
 
     def pattern(self, pattern_id: str) -> str:
-        """Return the page of a failure pattern."""
+        """Return the address of a failure pattern's page."""
         return self.link(f"/patterns/{pattern_id}")
 
     def agent(self, agent: str) -> str:
-        """Return the page of an agent."""
+        """Return the address of an agent's page."""
         return self.link(f"/agents/{agent}")
 
     @property
     def trace_url(self) -> str | None:
-        """Where traces are looked at, with `{trace_id}` in it."""
+        """Address of the trace viewer, with `{trace_id}` in it."""
         return self.context.settings.server.trace_url
 
     @property
     def may_change(self) -> bool:
-        """Return whether who looks may say what is done about patterns and recommendations."""
+        """Return whether the reader may change the state of patterns and recommendations."""
         return "admin" in self.context.caller.scopes
 
     def whole_tool_column(self) -> h.Column:
-        """Return the tool of a row, by server and name, with its page."""
+        """Return a column with the tool of a row, by server and name, with its page."""
         return h.Column(
             "tool", "Tool", of=lambda each: h.Anchor(w.format_tool(each.tool), self.tool(each.tool))
         )
 
     def tool_columns(self) -> list[h.Column]:
-        """Return the same as two columns."""
+        """Return two columns with the tool and its server."""
         return [
             h.Column(
                 "tool", "Tool", of=lambda each: h.Anchor(each.tool.tool_name, self.tool(each.tool))
@@ -161,13 +161,13 @@ class Look:
     def table(
         self, name: str, columns: Sequence[h.Column], rows: Sequence[object], **more: Any
     ) -> h.Html:
-        """A table that can be sorted, filtered and taken along, as `DataTable` describes it."""
+        """Return a table to sort, filter and download, as `DataTable` describes it."""
         table = h.DataTable(name, columns, rows, **more)
         self.tables[name] = table
         return table.html(self.again(table=name))
 
     async def rarely(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
-        """Return what `read` returns, or did some seconds ago.
+        """Return what `read` returns, or returned some seconds ago.
 
         `key` names it in workspace and window.
         """

@@ -33,7 +33,7 @@ async def show_overview(look: Look) -> Shown:
     trend = await read_trend(space, ToolWindow(window=window))
     patterns = await read_pattern_statistics(space, WindowList(window=window, limit=_PATTERNS))
     tools = await read_called_tools(space, window, _TOOLS)
-    # What changed is the same whatever the window; what was read for it is not read again.
+    # The changes are the same in each window; figures that were read for them are read once.
     patterns_day = (
         patterns
         if window == "24h"

@@ -46,7 +46,7 @@ class ShownRepair:
     failed: Execution
     mended: Execution
     lesson: str
-    """What was learned from it, in words; empty where nothing was."""
+    """The lesson in words; empty if nothing was learned."""
 
     @property
     def account(self) -> Account:
@@ -66,13 +66,13 @@ class ShownRepair:
 
     @property
     def waited_ms(self) -> float:
-        """From the failure to the success, by the callers' own clocks."""
+        """Milliseconds from the failure to the success, by the callers' own clocks."""
         return max(0.0, (self.mended.timestamp - self.failed.timestamp).total_seconds() * 1_000)
 
 
 @dataclass(frozen=True, slots=True)
 class PatternEvidence:
-    """What is still stored of a pattern's latest failures and of what mended them, latest first."""
+    """The stored calls of a pattern's latest failures and repairs, latest first."""
 
     repairs: list[ShownRepair]
     examples: list[Execution]
@@ -91,7 +91,7 @@ class PatternEvidence:
 async def gather_evidence(
     space: Space, patterns: Sequence[FailurePattern], most: int
 ) -> dict[str, PatternEvidence]:
-    """What shows patterns, by id, at most `most` repairs and examples each, by a few questions."""
+    """Return evidence of patterns by id, at most `most` repairs and examples each."""
     context, workspace = space
     of_tools: dict[ToolKey, Sequence[MendedFailure]] = {}
     mending: dict[str, list[MendedFailure]] = {}
@@ -121,7 +121,7 @@ async def gather_evidence(
 
 
 def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str], bool]:
-    """Return whether failures of a signature, of the pattern's tool, belong to the pattern."""
+    """Return a function that decides whether failures of a signature belong to the pattern."""
     marks = pattern.marks()
 
     @cache
@@ -135,7 +135,7 @@ def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str]
 def read_repairs(
     rows: Iterable[MendedFailure], calls: dict[str, Execution], redactor: Redactor
 ) -> list[ShownRepair]:
-    """Return the repairs of which both calls are still stored, in their order."""
+    """Return the repairs with both calls still stored, in their order."""
     found = []
     for row in rows:
         if row.failed_id in calls and row.mended_id in calls:
@@ -147,7 +147,7 @@ def read_repairs(
 
 
 def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
-    """Return what edits teach, "" of none.
+    """Return the lesson of edits, "" for none.
 
     Values under a name that became secret since are masked.
     """
@@ -182,7 +182,7 @@ def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
 def state_words(pattern: FailurePattern) -> str:
     """Return whether it is open, ignored or resolved.
 
-    Of one that came back, the tool's versions.
+    If it came back, the words name the tool's versions.
     """
     if (review := pattern.review) is None or not review.reopened:
         return pattern.state

@@ -1,7 +1,7 @@
-"""What is known of a tool, and its parameters as schema and calls show them.
+"""The knowledge about a tool, and its parameters as schema and calls show them.
 
-Names that one caller alone used, and values that only one session sent, are some caller's own: they
-are counted here and not shown (4-rules.md, Suggesting), as in `retrieval.answers.known_tools`.
+Names that one caller alone used, and values that only one session sent, are private to a caller:
+they are counted here and not shown (4-rules.md, Suggesting), as in `retrieval.answers.known_tools`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ Written = Callable[[JsonValue], str]
 
 @dataclass(frozen=True, slots=True)
 class ToolParameters:
-    """What is known of a tool's parameters under its live schema."""
+    """The known parameters of a tool under its live schema."""
 
     rows: Sequence[h.Row]
     notes: Sequence[str]
@@ -54,10 +54,7 @@ class ToolParameters:
 
 
 def columns_of(rows: Sequence[h.Row]) -> list[h.Column]:
-    """Return the columns of parameters.
-
-    What none has takes no room, so that the rest is seen at once.
-    """
+    """Return the columns of parameters; a column without values is left out."""
     return [each for each in _COLUMNS if any(row[each.key] for row in rows)]
 
 
@@ -75,10 +72,7 @@ async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
 
 
 def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | None:
-    """Return the parameters of a tool.
-
-    None where neither a schema nor a call states anything of them.
-    """
+    """Return the parameters of a tool; None if neither a schema nor a call has any."""
     view, profile = record.schema_view(), record.profile
     if view is None and profile is None:
         return None
@@ -181,7 +175,7 @@ def _list_types(shape: Shape) -> str:
 
 
 def _write_range(seen: ParameterProfile, written: Written) -> str:
-    """The numbers that worked, where these are common knowledge, and what was beyond them."""
+    """Return the numbers that worked, if they are common knowledge, and those beyond them."""
     if (bound := seen.boundary()) is None:
         return ""
     ends = {bound.smallest, bound.largest}

@@ -1,4 +1,4 @@
-"""*Recommendations*: what makers of tools can do, as issues to file, and which docs to repair."""
+"""*Recommendations*: actions for makers of tools, as issues to file, and docs to repair."""
 
 import re
 from typing import Final, NamedTuple, get_args
@@ -60,10 +60,7 @@ async def show_recommendations(look: Look) -> Shown:
 
 
 async def _list_docs(look: Look) -> list[_Doc]:
-    """Return what descriptions of tools leave out.
-
-    Lessons of failures in the window, and corrections.
-    """
+    """Return sentences that descriptions of tools lack: lessons of failures, and corrections."""
     rows = [
         _Doc(each.pattern.tool, each.pattern.lesson, each.pattern.title, each.failures)
         for each in (
@@ -82,7 +79,7 @@ async def _list_docs(look: Look) -> list[_Doc]:
 def issue_text(each: Recommendation) -> str:
     """Return an issue for the tool's maker, in Markdown.
 
-    What others stated stands in code, as it is.
+    The words of others stand in code, as they are.
     """
     evidence, tool = each.evidence, each.tool
     subject = w.format_tool(tool) if tool else each.namespace or ""
@@ -122,5 +119,5 @@ def _fence_text(text: str) -> str:
 
 
 def _lengthen_fence(text: str, least: int) -> str:
-    """More backticks than stand in a row in the text."""
+    """Return more backticks than stand in a row in the text."""
     return "`" * max([least, *(len(each) + 1 for each in _BACKTICKS.findall(text))])

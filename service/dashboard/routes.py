@@ -1,7 +1,7 @@
 """`/dashboard`: addresses, guards, and the frame around every page.
 
-A page is made once for all who ask for it within half a second. Who looks asks again every second
-with the ETag of what is shown, so that what has not changed is not sent.
+A page is made once for all requests within half a second. An open page asks again every second with
+the ETag of its content, so that unchanged content is not sent.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ class Page(NamedTuple):
     """Below `/dashboard`, with parameters in FastAPI's form."""
     show: Callable[[Look], Awaitable[Shown]]
     nav: str | None = None
-    """What the navigation calls it; None: it is not in there."""
+    """Its name in the navigation; None: it is not there."""
 
 
 PAGES: Final = (
@@ -108,11 +108,11 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
 }
-"""Of every answer: nothing is loaded from elsewhere, no script stands in a page, and no one may
-frame one. Lengths of bars are styles that stand in the page."""
+"""Headers of every answer: nothing is loaded from elsewhere, a page holds no script, and no page
+may frame one. Lengths of bars are styles that stand in the page."""
 _SIGN_IN: Final = f"{PREFIX}/sign-in"
 _SESSION_S: Final = 12 * 3600
-"""Seconds until someone who looks has to sign in again."""
+"""Seconds until a reader has to sign in again."""
 _LIVE_S: Final = 0.5
 _MAX_NAME: Final = 120
 """Characters of an unknown workspace or window that a page repeats."""
@@ -127,7 +127,7 @@ class Dashboard:
         self._shared = Shared()
 
     async def get(self, page: Page, request: Request) -> Response:
-        """Return a page, one of its tables as a file, or the news that nothing has changed."""
+        """Return a page, one of its tables as a file, or 304 if nothing has changed."""
         key = access_of(request.scope), page.path, request.url.path, request.url.query
         look, shown = await self._shared.get(key, lambda: self._make_page(page, request), _LIVE_S)
         table = look.tables.get(request.query_params.get("table", "")) if look else None
@@ -136,7 +136,7 @@ class Dashboard:
         return _frame_page(request, page, look, shown)
 
     async def post(self, request: Request) -> Response:
-        """*Try it*, asked."""
+        """Return *Try it* with the answer to the form's question."""
         typed = await _read_form(request)
         [page] = (each for each in PAGES if each.show is show_try_it)
         asking = page._replace(show=lambda look: show_try_it(look, typed.get("call", "")))
@@ -144,7 +144,7 @@ class Dashboard:
         return _frame_page(request, page, look, shown)
 
     async def change_review(self, request: Request) -> Response:
-        """Say what is done about a pattern or a recommendation, and go back to where that was."""
+        """Note what is done about a pattern or a recommendation, and go back to that page."""
         typed = await _read_form(request)
 
         async def change_state(look: Look) -> Shown:
@@ -173,7 +173,7 @@ class Dashboard:
         return RedirectResponse(back if is_here else f"{PREFIX}/", 303, HEADERS)
 
     def signed_in(self, answer: Answer) -> Answer:
-        """Return the same for who has signed in; for others the way to do so."""
+        """Return an answer for a reader who has signed in; others are sent to the sign-in page."""
 
         async def answer_viewer(request: Request) -> Response:
             if access_of(request.scope) is None and self._lifecycle.context is not None:
@@ -183,7 +183,7 @@ class Dashboard:
         return answer_viewer
 
     async def sign_in(self, request: Request) -> Response:
-        """A session for a key; the page to ask for one, and again for one that does not hold."""
+        """Start a session for a key; show the page for the key, again if the key is not valid."""
         context, refused = self._lifecycle.context, None
         if context is not None and request.method == "POST":
             try:
@@ -330,7 +330,7 @@ def _send_table(table: h.DataTable, kind: str) -> Response:
 
 @cache
 def _read_assets() -> dict[str, tuple[str, bytes]]:
-    """Return names, which change with the content, so that browsers may keep a file for good."""
+    """Return files by names that change with their content, so that browsers may keep them."""
     folder, found = Path(dashboard.__file__).parent / "static", {}
     for path, kind in ((folder / "dashboard.css", "text/css"),
                        (folder / "dashboard.js", "text/javascript")):  # fmt: skip
@@ -348,7 +348,7 @@ async def _send_asset(request: Request) -> Response:
 
 
 def _frame_page(request: Request, page: Page, look: Look | None, shown: Shown) -> Response:
-    """Return the whole document, or 304 where the asker has it already."""
+    """Return the whole document, or 304 if the browser has it already."""
     chosen = request.cookies.get(THEME_COOKIE, "auto")
     style, script = _read_assets()
     html = h.render_template(

@@ -1,4 +1,4 @@
-"""*Sessions*: what agents did call by call, and a search over the calls that are stored."""
+"""*Sessions*: the calls of agents one by one, and a search over the stored calls."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ MAX_LOOKED: Final = 10_000
 MAX_FOUND: Final = 200
 _PATIENCE_S: Final = 3.0
 _MAX_FAILURES: Final = 50
-"""Of one session, whose repairs are looked for."""
+"""Failures of one session whose repairs are looked for."""
 _MAX_CALLS: Final = 200
 """Calls of one session, the latest."""
 FIELDS: Final = {
@@ -35,7 +35,7 @@ FIELDS: Final = {
 
 
 class SearchedCalls(NamedTuple):
-    """What calls are asked for; what is empty leaves all in. Names are parts of names."""
+    """Which calls are searched; an empty field leaves all in. Names are parts of names."""
 
     tool: str = ""
     agent: str = ""
@@ -47,7 +47,7 @@ class SearchedCalls(NamedTuple):
     until: datetime | None = None
 
     def includes_call(self, call: Execution) -> bool:
-        """Return whether a call is asked for, as far as its names and its time say."""
+        """Return whether a call fits the search by its names and its time."""
         tool = w.format_tool(ToolName(server_name=call.server_name, tool_name=call.tool_name))
         return (
             self.tool.casefold() in tool.casefold()
@@ -58,14 +58,14 @@ class SearchedCalls(NamedTuple):
         )
 
     def has_words(self, call: Execution) -> bool:
-        """Return whether the text stands in a call, which is masked as it is shown."""
+        """Return whether a call has the text, masked as it is shown."""
         said = [call.context or "", json.dumps(call.parameters, ensure_ascii=False)]
         said += [call.error.message, call.error.type] if call.error else []
         return any(self.text.casefold() in each.casefold() for each in said)
 
 
 class FoundCall(NamedTuple):
-    """A call, masked, and the session that it is of as the log names it."""
+    """A call, masked, and its session as the log names it."""
 
     session: str
     call: Execution
@@ -78,7 +78,7 @@ class FoundCall(NamedTuple):
 
 @dataclass(slots=True)
 class FoundCalls:
-    """What a search came to: the latest calls first, and how far it looked."""
+    """The result of a search: the latest calls first, and how far it looked."""
 
     calls: list[FoundCall] = field(default_factory=list)
     looked: int = 0
@@ -88,7 +88,7 @@ class FoundCalls:
 
 
 async def search_calls(space: Space, wanted: SearchedCalls) -> FoundCalls:
-    """Return the latest stored calls that are asked for; next to the event loop, and bounded."""
+    """Return the latest stored calls that fit, read in a bounded time off the event loop."""
     context, workspace = space
     found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
     while len(found.calls) < MAX_FOUND and found.looked < MAX_LOOKED and time.monotonic() < until:
@@ -109,7 +109,7 @@ def _filter_calls(
     needle = json.dumps(wanted.text, ensure_ascii=False)[1:-1].casefold()
     found = []
     for event in events:
-        # Most are told by their bytes, before they are masked: a secret is never found by its text.
+        # Bytes exclude most events before they are masked; a secret is never found by its text.
         if needle not in event.data.decode("utf-8", "replace").casefold():
             continue
         call = execution_of(event).execution
@@ -183,7 +183,7 @@ def _read_moment(text: str) -> datetime | None:
 
 
 def session_name(session: str) -> str:
-    """Return what a session is called: its id, or whose calls without one it holds."""
+    """Return the name of a session: its id, or the agent whose calls without one it holds."""
     name = plain(session)
     return f"{name[1:]}, without a session" if name.startswith("\x1f") else name
 
@@ -192,7 +192,7 @@ def session_name(session: str) -> str:
 
 
 class SessionStep(NamedTuple):
-    """One call of a session, with the repair that it is the failed or the repaired half of."""
+    """One call of a session, with the repair that it is a half of."""
 
     call: Execution
     tool: ToolName
@@ -201,7 +201,7 @@ class SessionStep(NamedTuple):
 
 
 async def show_session(look: Look) -> Shown:
-    """Return the page of one."""
+    """Return the page of one session."""
     name = look.named["session"]
     if not (steps := await read_steps(look.space, name)):
         raise NothingHereError(

@@ -1,4 +1,4 @@
-"""*Suggestions*: what was answered, what came of it, and how far a confidence can be trusted."""
+"""*Suggestions*: answers, their outcomes, and how far a confidence can be trusted."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -43,7 +43,7 @@ async def show_suggestions(look: Look) -> Shown:
 
 
 def shadow_rows(shadow: m.ShadowCounts) -> list[dict[str, object]]:
-    """Return what would have been done about watched calls, next to what became of them."""
+    """Return what the gateway would have done about watched calls, and how those calls ended."""
     counted = (
         ("changed before the call", shadow.repaired_before),
         ("not made at all", shadow.blocked),
@@ -77,7 +77,7 @@ def find_gap(each: m.ConfidenceBin) -> float | None:
 
 
 def list_points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
-    """Mean confidence and share of successes of bins with outcomes; those with few apart."""
+    """Return mean confidence and share of successes of bins with outcomes; small ones apart."""
     found: dict[str, list[Point]] = {f"{FEW} outcomes or more": [], "fewer": []}
     for each in bins:
         if each.mean_confidence is not None and each.succeeded is not None:
@@ -87,7 +87,7 @@ def list_points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
 
 
 def trust_words(confidence: m.ConfidenceStatistics) -> str:
-    """Return what the calibration states, in a sentence or two."""
+    """Return how far confidences can be trusted, in a sentence or two."""
     of = f"Of {w.format_noun(confidence.judged, 'outcome')}, "
     if (error := confidence.expected_calibration_error) is None:
         return f"{of}none says how sure the suggestion was."
@@ -108,7 +108,7 @@ def trust_words(confidence: m.ConfidenceStatistics) -> str:
 
 
 def effect_words(reflection: m.ReflectionStatistics) -> str:
-    """Before and after reflection, in a sentence."""
+    """Return success before and after reflection, in a sentence."""
     before, after = w.success_rate(reflection.first_attempts), w.success_rate(reflection.tasks)
     if before is None or after is None:
         return "No call in this window."
@@ -121,7 +121,7 @@ def effect_words(reflection: m.ReflectionStatistics) -> str:
 
 
 def repair_words(times: m.RepairTimes) -> tuple[str, str]:
-    """Return the median time to repair, and what it is made from."""
+    """Return the median time to repair, and the number of repairs it is made from."""
     if not times.repairs or times.p50_ms is None:
         return "-", "no repair in the window"
     slow = "" if times.p95_ms is None else f", 95 % within {w.format_duration(times.p95_ms)}"

@@ -1,4 +1,4 @@
-"""The page of one tool: how it does, what it takes, how fit it is, and what is stated of it."""
+"""The page of one tool: its calls, its parameters, its fitness, and remarks about it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -39,7 +39,7 @@ UNNAMED: Final = "calls that name no version"
 async def show_tool(look: Look) -> Shown:
     """Return the page, by a registered id or by `?server=&name=`.
 
-    Of an unknown name, what was meant.
+    For an unknown name it shows the nearest names.
     """
     asked = look.named.get("tool_id", "")
     server, name = look.query.get("server", ""), look.query.get("name", "")
@@ -105,10 +105,7 @@ async def show_tool(look: Look) -> Shown:
 
 
 async def read_evidence(look: Look, health: ToolHealth) -> dict[str, Any]:
-    """Return what a tool's page shows next to statistics and health.
-
-    Fitness, and what it is not for.
-    """
+    """Return what a tool's page shows next to statistics and health, such as fitness."""
     context, workspace = look.context, look.workspace
     tool = ToolKey(workspace, health.tool.server_name, health.tool.tool_name)
     registry = await context.memory.registry(workspace)
@@ -239,7 +236,7 @@ _COLUMNS: Final = {
 
 
 def report_rows(health: ToolHealth) -> Iterator[h.Row]:
-    """Referrals, weak successes and corrections, as they were stated."""
+    """Return referrals, weak successes and corrections, as they were reported."""
     for each in health.recent_referrals:
         yield {
             "at": each.at,

@@ -1,4 +1,4 @@
-"""*Tools*: all that were called or are registered, and how they do."""
+"""*Tools*: all called or registered tools, and how their calls go."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -61,7 +61,7 @@ async def show_tools(look: Look) -> Shown:
 
 
 def tool_place(tool: ToolName) -> ToolId:
-    """Return the tool as calls name it."""
+    """Return server and name of a tool, as calls name it."""
     return tool.server_name, tool.tool_name
 
 
@@ -82,7 +82,7 @@ def with_never_called(
 
 
 async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]:
-    """Return those that are open by tool, the greatest priority first; each reading weighs all."""
+    """Return the open recommendations by tool, the greatest priority first."""
 
     async def read() -> dict[ToolId, list[Recommendation]]:
         asked = RecommendationQuery(state="open", limit=1_000)

@@ -21,7 +21,7 @@ from service.requests import parse_json
 
 logger = logging.getLogger(__name__)
 _EMPTY: Final[JsonObject] = {"toolName": "", "parameters": {}, "error": ""}
-"""What a reader fills in who has no call to paste."""
+"""An example for a reader who has no call to paste."""
 SURE: Final = 0.80
 """Above it a gateway retries by itself, where that is safe (`sdk/aftercall`, 4-rules.md)."""
 _SOURCES: Final = {
@@ -38,7 +38,7 @@ _MAX_VALUE: Final = 300
 
 
 async def show_try_it(look: Look, typed: str | None = None) -> Shown:
-    """The page; with an answer when the form was sent with a text (`?call=` only fills it in)."""
+    """Return the page, with an answer if the form was sent (`?call=` only fills it in)."""
     answer, fault = h.Html(), ""
     if typed is not None:
         context, principal = look.context, look.context.caller.principal
@@ -87,7 +87,11 @@ async def show_try_it(look: Look, typed: str | None = None) -> Shown:
 
 
 def request_of(text: str) -> SuggestRequest:
-    """The question of an execution, a failed call or a body of `/suggest`, or a `ProblemError`."""
+    """Return the question of an execution, a failed call or a body of `/suggest`.
+
+    Raises:
+        ProblemError: the text is something else.
+    """
     value = parse_json(text.encode("utf-8", "surrogatepass"))
     if not isinstance(value, dict):
         raise InvalidProblemError("must be one JSON object: a call, or a body of `/suggest`")
@@ -101,7 +105,7 @@ def request_of(text: str) -> SuggestRequest:
 
 
 def answer_words(response: SuggestResponse) -> str:
-    """Return the answer in one sentence, for who listens instead of looking."""
+    """Return the answer in one sentence, for a reader who listens instead of looking."""
     took = f"answered in {w.format_duration(response.took_ms)}"
     if response.abstained:
         reason = w.format_line(response.reason or "nothing is known of this failure", 2_000)
@@ -114,7 +118,7 @@ def answer_words(response: SuggestResponse) -> str:
 
 
 def write_headline(suggestion: Suggestion) -> str:
-    """Return what is to be done, in one line."""
+    """Return the action of a suggestion, in one line."""
     tool = w.format_line(suggestion.tool or "none is named", _MAX_VALUE)
     changes = w.format_noun(len(suggestion.changes), "change")
     after = suggestion.retry_after_ms
@@ -129,7 +133,7 @@ def write_headline(suggestion: Suggestion) -> str:
 
 
 def confidence_words(suggestion: Suggestion) -> str:
-    """Return the confidence with its interval, and what it means for a gateway."""
+    """Return the confidence with its interval, and its meaning for a gateway."""
     words = w.format_percent(suggestion.confidence)
     if suggestion.confidence_interval is not None:
         low, high = suggestion.confidence_interval
@@ -156,7 +160,7 @@ _CHANGES: Final = (
 
 
 def evidence_pairs(evidence: Evidence) -> list[tuple[str, str]]:
-    """Return what a suggestion rests on."""
+    """Return the evidence of a suggestion, as names with values."""
     sources = ", ".join(_SOURCES[each] for each in evidence.sources)
     return [
         ("Repairs with the same edit", w.format_count(evidence.repairs)),

@@ -1,7 +1,7 @@
-"""Numbers, times, names and foreign texts as pages write them. Pure.
+"""Numbers, times, names and words of others as pages write them. Pure.
 
-Whatever a tool or a caller said is bounded by `visible` or `one_line`. Nothing here masks secrets,
-and nothing makes markup.
+All words of tools and callers are bounded by `escape_hidden` or `format_line`. Nothing here masks
+secrets, and nothing makes markup.
 """
 
 import json
@@ -36,12 +36,12 @@ _READ: Final = 20
 
 
 def format_count(value: int) -> str:
-    """`12,345`."""
+    """Return a number as `12,345`."""
     return f"{value:,}"
 
 
 def format_noun(value: int, noun: str) -> str:
-    """`1 call`, `12,345 calls`."""
+    """Return a number with its noun: `1 call`, `12,345 calls`."""
     return f"{format_count(value)} {noun}{'' if value == 1 else 's'}"
 
 
@@ -53,12 +53,12 @@ def format_percent(share: float | None) -> str:
 
 
 def format_score(value: float | None, digits: int = 2) -> str:
-    """`0.83`; `-` for None."""
+    """Return a score as `0.83`; `-` for None."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
 def format_duration(milliseconds: float | None) -> str:
-    """`8.0 ms`, `2.3 s`, `4.0 min`, `1.5 h`; `-` for None."""
+    """Return a duration as `8.0 ms`, `2.3 s`, `4.0 min` or `1.5 h`; `-` for None."""
     if milliseconds is None:
         return "-"
     if milliseconds < 1_000:
@@ -72,23 +72,23 @@ def format_duration(milliseconds: float | None) -> str:
 
 
 def format_moment(at: datetime | None) -> str:
-    """`2026-11-22 14:05`, in UTC; `-` for None."""
+    """Return a time as `2026-11-22 14:05`, in UTC; `-` for None."""
     return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def label_axis(moments: Sequence[datetime]) -> list[str]:
-    """Labels of points in time, in UTC: `22 14:00` where an hour is between them, else `11-22`."""
+    """Return labels of points in time, in UTC: `22 14:00` for steps of an hour, else `11-22`."""
     by_hour = len(moments) > 1 and moments[1] - moments[0] < timedelta(days=1)
     return [each.astimezone(UTC).strftime("%d %H:%M" if by_hour else "%m-%d") for each in moments]
 
 
 def format_window(window: UsageWindow) -> str:
-    """`24 hours`, or `2026-11-01 to 2026-11-07`."""
+    """Return a window as `24 hours`, or `2026-11-01 to 2026-11-07`."""
     return WINDOWS.get(window) or window.replace("..", " to ").replace("T", " ")
 
 
 def format_within(window: UsageWindow) -> str:
-    """`in the last 24 hours`, or `from 2026-11-01 to 2026-11-07`."""
+    """Return a window as `in the last 24 hours`, or `from 2026-11-01 to 2026-11-07`."""
     return (
         f"in the last {format_window(window)}"
         if window in WINDOWS
@@ -97,7 +97,7 @@ def format_within(window: UsageWindow) -> str:
 
 
 def format_before(earlier: CallCounts | None) -> str:
-    """`before: 93.1 % of 1,204`, of the same span before; "" where nothing was called then."""
+    """Return `before: 93.1 % of 1,204` for the span before; "" if it had no calls."""
     if earlier is None or not count_calls(earlier):
         return ""
     return (
@@ -106,7 +106,7 @@ def format_before(earlier: CallCounts | None) -> str:
 
 
 def count_calls(counts: CallCounts) -> int:
-    """Return all calls, however they went."""
+    """Return the number of all calls, successes and failures."""
     return counts.successes + counts.failures
 
 
@@ -116,7 +116,7 @@ def success_rate(counts: CallCounts) -> float | None:
 
 
 def fold_names(names: Iterable[str], most: int = 3) -> str:
-    """Different names in their order, at most `most` of them: `a, b, c and 47 more`."""
+    """Return different names in their order, at most `most` of them: `a, b, c and 47 more`."""
     different = list(dict.fromkeys(names))
     more = len(different) - most
     said = ", ".join(different[:most])
@@ -130,13 +130,13 @@ def format_tool(tool: ToolName) -> str:
 
 
 def error_words(error: ExecutionError) -> str:
-    """Type, code and message of an error."""
+    """Return type, code and message of an error."""
     code = f" ({error.code})" if error.code else ""
     return escape_hidden(f"{error.type}{code}: {error.message}", 2 * MAX_SENTENCE)
 
 
 def escape_hidden(text: str, limit: int = MAX_TEXT) -> str:
-    r"""Return a text of at most `limit` characters, in which whatever cannot be seen is an escape.
+    r"""Return a text of at most `limit` characters, with escapes for hidden characters.
 
     Changes of direction and zero-width characters can make a text read as another one, so they are
     written (`\u202e`) instead of being drawn. Line ends and tabs stay.
@@ -156,5 +156,5 @@ def format_line(text: str, limit: int = MAX_NAME) -> str:
 
 
 def as_json(value: JsonValue, limit: int = MAX_TEXT) -> str:
-    """Return a value as indented JSON of at most `limit` characters, as `visible`."""
+    """Return a value as indented JSON of at most `limit` characters, as `escape_hidden` does."""
     return escape_hidden(json.dumps(value, indent=2, ensure_ascii=False), limit)

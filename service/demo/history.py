@@ -47,15 +47,15 @@ _LEARNED_S = 120.0
 _PATIENCE_S = 30.0
 """For an answer of a service that learns at the same time."""
 OnProgress = Callable[[int, str], None]
-"""Told how many calls were made so far, and what is being done."""
+"""Receives the number of calls so far, and the present step."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """What happened in a history, by the simulator's own count.
+    """The events of a history, by the simulator's own count.
 
-    `calls` has attempts in it, `failures` what failed calls were, `endings` how tasks ended.
-    `counts` are `corrections` and `marks`, and those of `PlayedSession`.
+    `calls` includes further attempts, `failures` counts failed calls by kind, `endings` tasks by
+    how they ended. `counts` has `corrections` and `marks`, and those of `PlayedSession`.
     """
 
     since: datetime
@@ -210,9 +210,10 @@ async def run_history(
     calls_per_day: int = 250,
     serves: bool = True,
 ) -> int:
-    """Play a history on a service of its own, and show what came of it.
+    """Play a history on a service of its own, and show the result; return the exit code.
 
-    With `serves` the service goes on until Ctrl-C. The exit code: 0 unless a signal cut it short.
+    With `serves` the service continues until Ctrl-C. The exit code is 0 unless a signal cut it
+    short.
     """
     played = asyncio.Event()
 
@@ -257,7 +258,7 @@ async def run_history(
 
 
 def show_report(console: Console, report: HistoryReport) -> None:
-    """What happened, in a short table."""
+    """Show the events of a history, in a short table."""
     counts = report.counts
     table = Table(
         "what", Column(justify="right"), Column(overflow="fold"),

@@ -60,7 +60,7 @@ _SCRIPT = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class SceneCall:
-    """One call: who made it, what was chosen, how it went; `score` is the script's just then."""
+    """One call: its agent, the tool chosen, its end; `score` is the script's at that moment."""
 
     agent: str
     called: str
@@ -85,7 +85,7 @@ class Scene:
 
 
 async def play_scene(scene: Scene) -> list[SceneCall]:
-    """Return a tool of a namespace degrades, recovers, and is chosen again."""
+    """Let a tool of a namespace degrade and recover, until it is chosen again."""
     played: list[SceneCall] = []
     stage = scene.stage
     parameters: JsonObject = {"repo_path": str(stage.repository), "max_count": 3}
@@ -104,10 +104,7 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
         )
 
         async def call_tool(*, by_name: bool = False) -> SceneCall:
-            """Return the orchestrator calls the fittest.
-
-            Or its neighbour the script, by its name.
-            """
+            """Let the orchestrator call the fittest tool, or its neighbour the script by name."""
             best = await dee.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
             called, succeeded = NAMESPACE if by_name else best.tool.tool_id, True
             try:
@@ -165,7 +162,7 @@ def _export_changes(stage: DemoStage, *, whole: bool) -> None:
 
 
 def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
-    """Who was called and how it went, like calls in one line; the score is the script's."""
+    """Show each call and its end, equal calls in one line; the score is the script's."""
     table = _make_table("caller", "called", "ended", "the script's score", "fittest then",
                    title=f'The fittest tool for "{SCENARIO}"')  # fmt: skip
     table.columns[3].justify = "right"
@@ -195,7 +192,8 @@ def _make_table(*columns: str, title: str) -> Table:
 
 
 Ending = Literal["fine", "repaired", "by itself", "failed"]
-"""Right at once; mended by Aftercall; mended by the agent after reading the error; not mended."""
+"""Right at once; repaired by Aftercall; repaired by the agent after reading the error; not
+repaired."""
 _SHOWN: dict[Ending, str] = {
     "fine": "[green]ok[/]", "repaired": "[bold green]repaired[/]",
     "by itself": "[yellow]by the agent[/]", "failed": "[red]failed[/]",
@@ -229,7 +227,7 @@ class ScriptedSession(DemoTable):
 
 @dataclass(frozen=True, slots=True)
 class PlayedCall:
-    """How a planned call went. `as_meant`: what finally ran is what the agent had in mind.
+    """A planned call after it was played. `as_meant`: the final call is what the agent had in mind.
 
     `best` is the suggestion that was followed, or the first one.
     """
@@ -256,7 +254,7 @@ class PlayedCall:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What happened: calls that were repaired, and who was chosen."""
+    """The played demo: the calls of its sessions, and those of the scene."""
 
     calls: list[PlayedCall]
     scene: list[SceneCall]
@@ -321,9 +319,9 @@ async def _play_call(
 
 
 def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
-    """Each call that was not right at once: the error, the suggestion and how it ended.
+    """Show each call that was not right at once: the error, the suggestion and its end.
 
-    On a narrow terminal what was done stands below the error, and nothing is cut.
+    On a narrow terminal the action stands below the error, and nothing is cut.
     """
     wrong = [each for each in played if each.ending != "fine"]
     if console.width < _WIDE:
@@ -378,7 +376,7 @@ def _show_suggestion(each: PlayedCall) -> str:
 
 
 def _shorten_error(error: str | None) -> str:
-    """The tool's own words without the frames that its server and validator put around them."""
+    """Return the tool's own words without the frames of its server and validator."""
     if error is None:
         return ""
     words = re.sub(r"^Error executing tool \w+: ", "", error)
@@ -388,7 +386,7 @@ def _shorten_error(error: str | None) -> str:
 
 
 def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
-    """Success before and after, and who profited from whom."""
+    """Show success before and after, and which agents profited from others."""
     after = [each for each in played if each.ending in ("fine", "repaired")]
     first = _format_share(sum(each.ending == "fine" for each in played), len(played))
     meant = sum(each.as_meant for each in after)

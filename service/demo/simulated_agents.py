@@ -48,14 +48,14 @@ Ending = Literal["at once", "suggested", "by itself", "elsewhere", "not mended"]
 """How a task ended: right at once; repaired by a suggestion, as the rules of retries allow; by the
 agent's own skill; done by another tool after a referral; or not at all."""
 Answer: TypeAlias = SuggestResponse | None
-"""What the service stated; None when it was not there to say anything."""
+"""The service's answer; None if the service was away."""
 
 
 class SimAgent(tools.DemoTable):
-    """One agent, as `data/agents.toml` states it.
+    """One agent, as `data/agents.toml` describes it.
 
     Shares are of its calls: `slips` of those it gets wrong, `servers` of those on each. `prone` and
-    `skill` are factors: on kinds of slips, and on how often it mends a failure by itself. From the
+    `skill` are factors: on kinds of slips, and on how often it repairs a failure alone. From the
     day `asks_from` of the story on it asks the service (None: never), and follows suggestions above
     `min_confidence`, 0 to 1; on the day `joins` it begins to work.
     """
@@ -75,7 +75,7 @@ class SimAgent(tools.DemoTable):
 
 @cache
 def all_agents() -> tuple[SimAgent, ...]:
-    """Sixteen agents; four never ask, the others begin to within the first half."""
+    """Return sixteen agents; four never ask, the others begin to ask within the first half."""
     return tuple(
         SimAgent.model_validate(each) for each in tools.read_demo_table("agents")["agents"]
     )
@@ -104,7 +104,7 @@ class SimTask:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a person stated of a call afterwards; `severity` is set where a failure is marked."""
+    """A person's remark about a call; `severity` is set if a failure is marked."""
 
     call: SimCall
     words: str
@@ -146,9 +146,9 @@ class SessionPlan:
 
 
 def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> list[SessionPlan]:
-    """Return the sessions of `days` UTC days, the last of which is that of `now`.
+    """Return the sessions of `days` UTC days up to the day of `now`.
 
-    None begins later.
+    No session begins after `now`.
     """
     dice = Random(f"plan {seed}")  # noqa: S311  # a repeatable history, no secret
     first = story_time(0, days, now)
@@ -172,7 +172,7 @@ def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> 
 
 
 def story_time(day: int, days: int, now: datetime) -> datetime:
-    """When a day of the story begins, 0 to 29, in a history of `days` days up to `now`; UTC."""
+    """Return when a day of the story, 0 to 29, begins in `days` days up to `now`; UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight - timedelta(days=days - 1) + timedelta(days=days) * day / tools.PHASES
 

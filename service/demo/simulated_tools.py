@@ -36,7 +36,7 @@ PASSING: frozenset[FaultKind] = frozenset({"timeout", "rate_limited", "unavailab
 HOPELESS: frozenset[FaultKind] = frozenset({"permission", "wrong_tool", "little_use"})
 """Failures that no other parameters of the same tool would repair."""
 SlipKind = Literal["name", "missing", "type", "range", "choice", "form", "invented", "hidden", "id"]
-"""What an agent gets wrong; agents differ in which of these they are prone to."""
+"""Kinds of mistakes; agents differ in which of these they are prone to."""
 _SERVERS = ("web", "library", "words", "calendar", "tickets", "commerce", "metrics", "files")
 _MAYBE = 0.4
 """Share of calls with a parameter whose name ends with `?`."""
@@ -61,7 +61,7 @@ class ToolFault(Exception):  # noqa: N818  # a simulated tool's answer, not an e
 
 
 class DemoTable(BaseModel):
-    """What is read from a data file: checked, immutable."""
+    """A row of a data file: checked, immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,8 +79,8 @@ class CallMoment:
 class Slip(NamedTuple):
     """One way to get a call of one tool wrong.
 
-    `how` are other names or values, texts by the pattern that they replace, or the name of a
-    change. Of a bound beyond which a tool does not go, the first value is the bound.
+    `how` has other names or values, texts by the pattern that they replace, or the name of a
+    change. If it is about a bound of a tool, the first value is the bound.
     """
 
     kind: SlipKind
@@ -89,10 +89,7 @@ class Slip(NamedTuple):
     weight: float = 1.0
 
     def make_slip(self, means: JsonObject, dice: Random) -> tuple[JsonObject, JsonObject] | None:
-        """Return what is sent and what is meant instead of the right call.
-
-        None where it applies not.
-        """
+        """Return the sent call and the meant call; None if the slip does not apply."""
         if self.kind == "invented":
             return {**means, self.name: dice.choice(self.how)}, means
         if self.kind in ("range", "hidden") and isinstance(self.how, list):
@@ -130,10 +127,10 @@ def _change_value(value: Any, how: Any, dice: Random) -> JsonValue:
 
 
 class Wish(DemoTable):
-    """What an agent wants of a tool: the right call, and in which words.
+    """What an agent wants from a tool: the right call, and its words.
 
     In a table, texts hold `{words}` of `data/agents.toml` and parameters that stand before.
-    `instead` is the call of another `tool`, where this one will refer to it.
+    `instead` is the call of another `tool`, if this one will refer to it.
     """
 
     context: str = ""
@@ -143,7 +140,7 @@ class Wish(DemoTable):
     share: float = 1.0
 
     def fill_texts(self, words: "_Words") -> "Wish":
-        """With these words in its texts."""
+        """Return the wish with these words in its texts."""
         parameters: JsonObject = {}
         for key, table in self.parameters.items():
             name = key.removesuffix("?")
@@ -188,10 +185,10 @@ class _Words(dict[str, Any]):
 
 
 class HiddenRule(DemoTable):
-    """What a tool refuses though its schema allows it.
+    """A refusal of a tool that its schema does not show.
 
-    It applies where each pattern of `if` is found in its parameter and not each of `unless`, by
-    chance where one is given, and for want of rights only to callers without them.
+    It applies if each pattern of `if` is found in its parameter and not each of `unless`, by chance
+    if one is given; refusals for lack of rights only apply to callers without them.
     """
 
     kind: FaultKind
@@ -262,16 +259,16 @@ class SimTool(DemoTable):
 
     @property
     def place(self) -> str:
-        """`server.name`: what it is called as, in any version."""
+        """`server.name`: the name under which any version is called."""
         return f"{self.server}.{self.spec.name}"
 
     def draw_wish(self, dice: Random) -> Wish:
-        """Return what an agent wants of it."""
+        """Return a wish of an agent for this tool."""
         kind = dice.choices(self.wishes, [each.share for each in self.wishes])[0]
         return kind.fill_texts(_Words(dice))
 
     def answer_call(self, parameters: JsonObject, moment: CallMoment) -> JsonValue:
-        """Call it as it is on that day."""
+        """Return the tool's answer as it is on that day."""
         now, drawn = self._read_weather(moment.day), moment.dice.random() / (0.5 + moment.load)
         wait = 1 + moment.dice.randrange(5)
         for table in read_demo_table("dialects")["breakdowns"]:  # more in busy hours
@@ -333,7 +330,7 @@ class SimTool(DemoTable):
     def duration_ms(self, moment: CallMoment, fault: FaultKind | None) -> float:
         """Return how long the call took.
 
-        Lognormal around the day's median, longer in busy hours.
+        It is lognormal around the day's median, and longer in busy hours.
         """
         if fault == "timeout":
             return round(5_000 + moment.dice.random() * 200, 1)
@@ -348,7 +345,7 @@ class SimTool(DemoTable):
 def all_tools() -> tuple[SimTool, ...]:
     """Return all versions of all tools.
 
-    `like` takes over what an earlier table of the file states.
+    `like` takes over the fields of an earlier table of the file.
     """
     found = []
     for server in _SERVERS:

@@ -27,12 +27,12 @@ _KEPT = f"{PREFIX}EMBEDDING_"
 
 
 class StageError(RuntimeError):
-    """A process of the demo did not come up; the message carries the end of its log."""
+    """A process of the demo did not start; the message carries the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A running service: where it is, where it keeps things, and the process that it is."""
+    """A running service: its address, its folder, its environment and its process."""
 
     url: str
     folder: Path
@@ -40,7 +40,7 @@ class Hosted:
     process: asyncio.subprocess.Process
 
     async def run_nightly(self) -> bool:
-        """Run the nightly ingest once, as a process next to it; whether all of it was done."""
+        """Run the nightly ingest once, as a process; return whether all of it was done."""
         arguments = ("nightly", "--data-dir", str(self.folder / "data"))
         async with _open_process(self.folder / "nightly.log", self.environ, *arguments) as process:
             return await process.wait() == 0
@@ -69,7 +69,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def open_status(console: Console) -> Iterator[Callable[[str], None]]:
-    """States what is being done: in a line that moves, or a line of its own where none can."""
+    """Yield a function that shows the present step, in a moving line if the terminal has one."""
     with console.status("getting ready ...") as status:
 
         def show_status(words: str) -> None:
@@ -83,7 +83,7 @@ def open_status(console: Console) -> Iterator[Callable[[str], None]]:
 
 @asynccontextmanager
 async def open_service(folder: Path) -> AsyncIterator[Hosted]:
-    """Start a service in an empty folder; it is stopped at the end, whatever happened."""
+    """Start a service in an empty folder; stop it at the end, also after a failure."""
     port, log, environ = _free_port(), folder / "service.log", demo_environment(os.environ)
     # Gateways of this user must not find it, nor it what they have kept.
     environ |= {"XDG_STATE_HOME": str(folder / "state")}
@@ -97,7 +97,7 @@ async def open_service(folder: Path) -> AsyncIterator[Hosted]:
 
 @asynccontextmanager
 async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[DemoStage]:
-    """Start service and gateway; both are stopped at the end, whatever happened."""
+    """Start service and gateway; stop both at the end, also after a failure."""
     repository = make_repository(folder / "repository")
     say("starting the service")
     async with open_service(folder) as service:
@@ -122,7 +122,7 @@ async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[
 
 
 async def wait_until_learned(client: AsyncClient, most_s: float, executions: int = 0) -> bool:
-    """Wait until a service has so many executions and has learned from all; whether it has."""
+    """Wait until a service has so many executions and has learned all; return whether it has."""
     deadline = time.monotonic() + most_s
     while time.monotonic() < deadline:
         status = await client.status()
@@ -156,7 +156,7 @@ def _run_git(folder: Path, *arguments: str) -> None:
 
 
 def demo_environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Ours without its servers, data and limits: what is made up must not reach real data."""
+    """Return our environment without servers, data and limits, to spare real data."""
     return {
         name: value
         for name, value in ours.items()

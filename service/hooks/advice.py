@@ -1,9 +1,9 @@
-"""What the session itself knows of a failure of a coding agent's own tool. Pure.
+"""Advice from the session itself about a failure of a coding agent's own tool. Pure.
 
 A file that was not read is to be read first; a text that is not in its file has a near one that the
 session saw; a path that is missing has a near one that a listing showed; an option has a help text
-that the session read. What the session did not show is not guessed at: then it is stated where to
-look. All of it is advice.
+that the session read. Nothing is guessed that the session did not show: then the advice is where to
+look.
 """
 
 import json
@@ -45,7 +45,7 @@ _MISSED = re.compile(r"expected lines in [^\n]*:\n(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAdvice:
-    """What to do about a failure, in words and as data."""
+    """Advice about a failure, in words and as data."""
 
     kind: AdviceKind
     text: str
@@ -53,7 +53,7 @@ class SessionAdvice:
     """The tool to call first, or instead."""
     parameters: JsonObject | None = None
     values: tuple[str, ...] = ()
-    """Paths, options or a text of which one is meant."""
+    """Paths, options or texts; one of them is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _read_sentences() -> tuple[_Sentence, ...]:
 
 
 def advise_session(client: HookClient, call: HookCall, session: Session) -> SessionAdvice | None:
-    """Return what the session knows of a failed call; None where it is nothing."""
+    """Return the session's advice about a failed call; None if it has none."""
     if call.role is None or not call.error or call.interrupted or isinstance(call.arguments, str):
         return None
     error = call.error[:MAX_TEXT]
@@ -103,7 +103,7 @@ def _path_of(call: HookCall) -> str | None:
 
 
 def _old_of(call: HookCall, error: str) -> str | None:
-    """Return the text that the call looked for in its file; of a patch, what its client missed."""
+    """Return the text that the call looked for in its file; for a patch, the missed text."""
     role = call.role
     if role is not None and role.patch:
         missed = _MISSED.search(error)
@@ -141,7 +141,7 @@ def _reading_call(role: Role, path: str) -> JsonObject:
 def _advise_text(
     known: SessionView, call: HookCall, error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
-    """Return the near text that the session saw of the file; else: look at the file again."""
+    """Return the near text that the session saw of the file; else the advice to read it again."""
     path, wanted = _path_of(call), _old_of(call, error)
     if path is None or not wanted:
         return None
@@ -208,7 +208,7 @@ def _advise_other_tool(
 def _advise_path(
     known: SessionView, call: HookCall, _error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
-    """Return the near path that the session saw; else: look at the folder."""
+    """Return the near path that the session saw; else the advice to look at the folder."""
     given = groups.get("path") or _path_of(call)
     if given is None or (call.is_shell and not _is_of_call(call, given)):
         return None
@@ -255,7 +255,7 @@ def _look_around(known: SessionView, given: str) -> SessionAdvice | None:
 def _is_of_call(call: HookCall, path: str) -> bool:
     """Return whether a command named the path, or its end.
 
-    What it met by itself is its own matter.
+    Other paths that a command meets are its own matter.
     """
     commands = texts_at(call.arguments, call.role.command) if call.role is not None else []
     name = path.rstrip("/").rpartition("/")[2]
@@ -265,9 +265,9 @@ def _is_of_call(call: HookCall, path: str) -> bool:
 def _advise_option(
     known: SessionView, call: HookCall, error: str, groups: dict[str, str]
 ) -> SessionAdvice | None:
-    """Return what the program's help stated in the session, or in the error itself.
+    """Return the options from the program's help in the session, or from the error itself.
 
-    Else: ask for it.
+    Else the advice is to ask for the help.
     """
     given = groups["option"]
     commands = texts_at(call.arguments, call.role.command) if call.role is not None else []

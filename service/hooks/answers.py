@@ -1,7 +1,7 @@
 """Writing an answer in a client's own form. Pure.
 
-Nothing is said in a form that the client would not follow: where an input cannot be changed before
-the one who approves it sees it, the change is advice.
+An answer has no form that the client would not follow: if an input cannot be changed before its
+user sees and approves it, the change is advice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ from service.hooks.events import HookEvent, Payload, hold_all
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventAnswer:
-    """What there is to do about an event; nothing, as it is for most."""
+    """The answer to an event; most events have none."""
 
     context: str = ""
-    """What the model is shown."""
+    """The text for the model."""
     arguments: JsonObject | None = None
     """The call's other input: of this call before it is made, of a further one after it failed."""
     refusal: str = ""
@@ -26,7 +26,7 @@ class EventAnswer:
 
 
 def write_answer(event: HookEvent, outcome: EventAnswer) -> JsonObject:
-    """Return what the client gets; an empty object for nothing."""
+    """Return the answer for the client; an empty object for no answer."""
     call = event.call
     filled: dict[str, object] = {
         "$context": outcome.context,
@@ -44,12 +44,12 @@ def write_answer(event: HookEvent, outcome: EventAnswer) -> JsonObject:
 
 
 def may_change(event: HookEvent) -> bool:
-    """Return whether an input that is changed now is what the user approves, or needs none."""
+    """Return whether the user approves a changed input, or no approval is needed."""
     return any(hold_all(each.conditions, event.view) for each in event.rule.change)
 
 
 def may_call_again(event: HookEvent) -> bool:
-    """Return whether the client makes another call whose result stands for this one's."""
+    """Return whether the client makes another call whose result replaces this one's."""
     return any(hold_all(each.conditions, event.view) for each in event.rule.again)
 
 
@@ -77,7 +77,7 @@ def _fill_value(value: Any, filled: Mapping[str, object]) -> Any:
 
 
 def _fill_text(value: str, filled: Mapping[str, object]) -> str:
-    """Fill the places of a text once: what is put in is data, and is not looked into."""
+    """Fill the places of a text once: a filled text is data, and is not searched for places."""
     parts: list[str] = []
     for word in value.split("$"):
         name = next((p for p in filled if f"${word}".startswith(p)), None) if parts else None

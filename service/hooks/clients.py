@@ -4,14 +4,14 @@ A file states what the client is (`title`, the `version` that was looked at, `se
 run), how it names its tools and what they are (`roles`), and which of its `events` matter. Paths
 and conditions are those of `ingest/formats/forms.toml`. Next to the payload's own members a
 condition can ask for `@reads` (the tool only reads), `@shell`, `@prompt` (a prompt that is not
-empty), `@failed` (the first element of a result that failed) and `@item` (what the transcript says
+empty), `@failed` (the first element of a result that failed) and `@item` (the transcript's item
 of the call).
 
 Of an event, `kind` is `before`, `after`, `failure`, `transcript` or `end`; `when` states that a
 payload is one; `context`, `refuse`, `change`, `advise` and `again` are answers, whose texts
 `$context`, `$reason`, `$error`, `$tool` and `$input` are filled in. An answer that the client would
-not follow is not in its file. Of several (`change`, `advise`) the first whose `when` holds is
-given.
+not follow is not in its file. If there are several (`change`, `advise`), the first whose `when`
+holds is given.
 """
 
 import json
@@ -34,12 +34,12 @@ READING: frozenset[RoleName] = frozenset({"read", "search", "list", "fetch"})
 Answer: TypeAlias = dict[str, Any]
 """A JSON object with places such as `$context`."""
 Alternatives: TypeAlias = tuple[tuple[Condition, ...], ...]
-"""Conditions of which all of one group have to hold."""
+"""Groups of conditions: all conditions of one group have to hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a client's own tool is for, and which of its parameters say so."""
+    """The purpose of a client's own tool, and the parameters that show it."""
 
     role: RoleName
     path: str = ""
@@ -96,7 +96,7 @@ class TranscriptRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookClient:
-    """One client."""
+    """A client, as its file describes it."""
 
     key: str
     title: str
@@ -136,7 +136,11 @@ def _added_clients() -> Mapping[str, "HookClient"]:
 
 @cache
 def read_client(key: str) -> HookClient:
-    """Return a client by its name; a KeyError for one that is none."""
+    """Return a client by its name.
+
+    Raises:
+        KeyError: there is no such client.
+    """
     if key not in client_names():
         raise KeyError(key)
     if added := _added_clients().get(key):

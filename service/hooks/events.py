@@ -1,4 +1,4 @@
-"""Reading a payload: which event it is, of which tool, with what, and how it ended. Pure.
+"""Reading a payload: its event, its tool, the call's arguments, and how it ended. Pure.
 
 The four names of a tool of MCP (`mcp__desk__find`, `mcp_desk_find`, `desk__find`, `desk_find`) are
 one tool of one server. A shell command that failed is a failure, whatever the client calls it.
@@ -40,7 +40,7 @@ _OWN_WORDS = re.compile(
     r"\n*(?:<hook_context>)?Aftercall (?:\(recorded data|(?:repaired|changed) this call).*",
     re.DOTALL,
 )
-"""What an earlier answer added: a transcript has it behind the tool's own words."""
+"""The words that an earlier answer added: a transcript has them after the tool's own words."""
 _OUTPUT = re.compile(r"\A(?:Output: )")
 
 
@@ -57,12 +57,12 @@ class HookCall:
     call_id: str | None = None
     result: Any = None
     error: str | None = None
-    """What the tool stated when it failed; None where it did not."""
+    """The tool's error; None if it did not fail."""
     exit_code: str | None = None
     duration_ms: float = 0.0
     interrupted: bool = False
     role: Role | None = None
-    """What the tool is for, where it is the client's own."""
+    """The tool's purpose, if it is the client's own."""
 
     @property
     def reads(self) -> bool:
@@ -77,7 +77,7 @@ class HookCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """What came in a payload."""
+    """The event of a payload."""
 
     rule: EventRule
     session: str | None
@@ -95,7 +95,7 @@ class HookEvent:
 
 
 def read_event(client: HookClient, payload: Payload) -> HookEvent | None:
-    """Return the event that a payload shows; None for one that matters nothing."""
+    """Return the event of a payload; None for an event that is not handled."""
     prompt = payload.get("prompt")
     view = {**payload, "@prompt": prompt or None}
     rule = next((each for each in client.events if hold_all(each.conditions, view)), None)
@@ -209,7 +209,7 @@ def plain_text(text: str) -> str:
 
 
 def _read_error(error: object, result: object) -> str:
-    """Return what the tool stated; the failing command's output where there is no more."""
+    """Return the tool's error; the output of the failing command if there is no more."""
     if isinstance(error, dict):
         error = error.get("message", str(error))
     if not isinstance(error, str) or not error:
@@ -228,7 +228,7 @@ def _failed_result(result: object) -> object:
 def _read_transcript(
     client: HookClient, text: object
 ) -> tuple[list[HookCall], dict[str, dict[str, Any]]]:
-    """Return the failed calls of the end of a transcript, in order, and what it says of each id."""
+    """Return the failed calls at the end of a transcript, in order, and its items by call id."""
     if not isinstance(text, str) or not client.transcript:
         return [], {}
     calls: dict[str, HookCall] = {}

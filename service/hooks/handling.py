@@ -1,8 +1,7 @@
 """Handling an event: check before a call, advice after its failure, and a record of how it ended.
 
 The questions are those of `POST /check` and `POST /suggest`, with the schema of the client's own
-tool; what is said and followed is what the gateway says and follows. What a session showed is in
-the log.
+tool; answers are written and followed as in the gateway. The log has what a session showed.
 """
 
 import re
@@ -51,7 +50,7 @@ class ChangedCalls:
     _known: OrderedDict[tuple[str | None, str], None] = field(default_factory=OrderedDict)
 
     def add(self, session: str | None, call_id: str | None) -> None:
-        """Remember a call, where it can be known again."""
+        """Remember a call, if it has an id by which it is known later."""
         if call_id is not None:
             self._known[session, call_id] = None
             while len(self._known) > _MAX_CHANGED:
@@ -64,7 +63,7 @@ class ChangedCalls:
 
 @dataclass(frozen=True, slots=True)
 class FailureAdvice:
-    """What there is to say of a failed call."""
+    """The advice about a failed call."""
 
     text: str
     """For the model; empty for nothing."""
@@ -78,7 +77,7 @@ class FailureAdvice:
 class HookHandler:
     """Handles the events of one client for a caller.
 
-    `except_servers` are MCP servers whose calls another seam sees already, a gateway for example.
+    `except_servers` are MCP servers whose calls something else sees already, such as a gateway.
     """
 
     context: Context
@@ -151,7 +150,7 @@ class HookHandler:
     def _repair_call(
         self, event: HookEvent, call: HookCall, said: m.CheckResponse, earlier: str
     ) -> EventAnswer:
-        """Change the call where the user approves the changed one; else say what to change."""
+        """Change the call if the user approves the changed one; else advise the change."""
         if isinstance(call.arguments, str):
             corrected: JsonObject = said.corrected_parameters or {}
         else:
@@ -179,7 +178,7 @@ class HookHandler:
         return EventAnswer(context=advice.text)
 
     async def _handle_earlier(self, event: HookEvent) -> str:
-        """Record the failures that only the transcript shows; what there is to say of them."""
+        """Record the failures that only the transcript shows; return the advice about them."""
         if not event.earlier:
             return ""
         # An event may have shown of it before, in some clients by another id.
@@ -200,7 +199,7 @@ class HookHandler:
         return "\n".join(texts)
 
     async def advise_on(self, event: HookEvent, call: HookCall) -> FailureAdvice:
-        """Return what there is to say of a failed call.
+        """Return the advice about a failed call.
 
         Raises:
             StoreError: what is known cannot be read.
@@ -251,7 +250,7 @@ class HookHandler:
             for each in calls
         ]
 
-    # What is recorded, and asked.
+    # Records, and the fields of questions.
 
     async def _record_calls(self, event: HookEvent, calls: Sequence[HookCall]) -> None:
         made = [self._make_execution(event, call) for call in calls]
@@ -286,9 +285,9 @@ class HookHandler:
         }
 
     def _execution_id(self, event: HookEvent, call: HookCall) -> str:
-        """Return the same for what is shown twice.
+        """Return the same id for a call that is shown twice.
 
-        By an event and by the transcript, for example.
+        An event and the transcript may both show it.
         """
         if call.call_id is None or event.session is None:
             return str(uuid4())

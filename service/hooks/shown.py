@@ -1,4 +1,4 @@
-"""What a session of a coding agent showed: paths, texts of files, options of commands. Pure."""
+"""The contents of a coding agent's session: paths, texts of files, options of commands. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,14 +45,14 @@ Session: TypeAlias = Sequence[ShownCall]
 
 
 class SessionView:
-    """What a session showed, looked up when it is asked for."""
+    """The contents of a session, looked up on demand."""
 
     def __init__(self, client: HookClient, session: Session) -> None:
         self.client = client
         self.session = session
 
     def role_of(self, call: ShownCall) -> Role | None:
-        """Return what the tool of an earlier call is for, where it is the client's own."""
+        """Return the purpose of an earlier call's tool, if it is the client's own."""
         return self.client.roles.get(call.tool) if call.is_own else None
 
     def tool_for(self, *roles: str) -> tuple[str, Role] | None:
@@ -79,7 +79,7 @@ class SessionView:
                     yield from (word for word in _WORD.findall(command) if _IS_PATH.search(word))
 
     def texts_of(self, path: str) -> Iterator[str]:
-        """Yield what the session saw of a file, the newest first, without line numbers."""
+        """Yield the contents of a file that the session saw, newest first, without line numbers."""
         for call in reversed(self.session):
             role = self.role_of(call)
             if call.error is not None or role is None:
@@ -133,7 +133,7 @@ def is_same_path(one: str, other: str) -> bool:
 
 
 def nearest_text(wanted: str, texts: Iterable[str]) -> str | None:
-    """Return the lines of the texts that are likest the wanted ones; the first of equals."""
+    """Return the lines of the texts that are most similar to the wanted ones."""
     lines = wanted.strip("\n").split("\n")
     best, found = _NEAR_TEXT, None
     for text in texts:
@@ -163,10 +163,10 @@ def doubled_part(path: str) -> tuple[str, str] | None:
 
 
 def near_paths(given: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return at most three seen paths that may be meant, the likest first.
+    """Return at most three seen paths that may be meant, the most similar first.
 
-    One ends with the given path; has its name in another folder; or has a name and a folder that
-    differ by a slip.
+    A seen path may end with the given path, have its name in another folder, or have a name and a
+    folder that differ by a slip.
     """
     folder, _, name = given.rpartition("/")
     scored: dict[str, float] = {}
@@ -215,7 +215,7 @@ def programs_of(command: str) -> list[list[str]]:
 
 
 def options_in(text: str) -> list[str]:
-    """Return the options that a help text names; none of a text that is no help."""
+    """Return the options that a help text names; none if the text is no help."""
     if not re.search(r"(?im)^\s*(?:usage|flags|options)\b|usage:", text):
         return []
     return list(dict.fromkeys(_OPTION.findall(text)))
