@@ -59,11 +59,12 @@ Said = dict[str, datetime]
 def due_of(said: Said, found: Iterable[tuple[str, Alert]], now: datetime) -> dict[str, Alert]:
     """Return the alerts that are to be sent now, by their subject; at most one for each tool."""
     due: dict[str, Alert] = {}
-    told = {name for name, at in said.items() if now - at < EVERY}
+    reported = {name for name, at in said.items() if now - at < EVERY}
     for thing, alert in found:
-        if thing not in said and alert.about not in told:
-            told.add(alert.about)
-            due[thing] = alert
+        if thing in said or alert.about in reported:
+            continue
+        reported.add(alert.about)
+        due[thing] = alert
     return due
 
 
@@ -129,39 +130,44 @@ async def find_news(space: Space) -> list[tuple[str, Alert]]:
     """Return what is new in a workspace, each with a key of its own; secrets are masked."""
     context, workspace = space
     now, base = context.clock(), context.settings.server.public_url
-    found = find_changes(
-        (await sum_windows(space, asked=["24h"], with_durations=False))[0],
-        await read_pattern_statistics(space, WindowList(window="24h", limit=50)),
-        await read_called_tools(space, "24h", _TOOLS),
-        await read_called_tools(space, "7d", _TOOLS),
-    )
-    told: list[tuple[str, Alert]] = []
+    [day] = await sum_windows(space, asked=["24h"], with_durations=False)
+    patterns = await read_pattern_statistics(space, WindowList(window="24h", limit=50))
+    tools_day = await read_called_tools(space, "24h", _TOOLS)
+    tools_week = await read_called_tools(space, "7d", _TOOLS)
+    alerts: list[tuple[str, Alert]] = []
 
     def add(kind: AlertKind, tool: m.ToolName, text: str, path: str, thing: str) -> None:
-        url = f"{base}/dashboard{path}" if base else None
-        text = context.redactor.text(text)
-        alert = Alert(kind=kind, workspace=workspace, tool=tool, text=text, at=now, url=url)
-        told.append(("\x1f".join((kind, workspace, thing)), alert))
+        alert = Alert(
+            kind=kind,
+            workspace=workspace,
+            tool=tool,
+            text=context.redactor.text(text),
+            at=now,
+            url=f"{base}/dashboard{path}" if base else None,
+        )
+        key = "\x1f".join((kind, workspace, thing))
+        alerts.append((key, alert))
 
-    for each in found:
-        if each.pattern is not None and each.pattern.state == "open":
-            name = each.pattern.pattern_id
-            add("new_pattern", each.pattern.tool, each.words, f"/patterns/{name}", name)
-        elif each.tool is not None and each.tone == "bad":
-            name = f"{each.tool.server_name or ''}\x1f{each.tool.tool_name}"
-            add("tool_in_trouble", each.tool, each.words, "/tools", f"{name}\x1f{now.date()}")
-    for one in await context.memory.tools(workspace):
-        for change in one.tool.contract_changes:
-            if now - change.at < timedelta(days=7):
-                tool = m.ToolName(
-                    tool_id=one.tool.tool_id,
-                    server_name=one.tool.server_name,
-                    tool_name=one.tool.name,
-                )
-                text = f"`{change.parameter}` of {one.tool.name} {change.said}"
-                thing = f"{one.tool.tool_id}\x1f{change.at.isoformat()}"
-                add("contract_drift", tool, text, "/tools", thing)
-    return told
+    for each in find_changes(day, patterns, tools_day, tools_week):
+        pattern, tool = each.pattern, each.tool
+        if pattern is not None and pattern.state == "open":
+            name = pattern.pattern_id
+            add("new_pattern", pattern.tool, each.words, f"/patterns/{name}", name)
+        elif tool is not None and each.tone == "bad":
+            thing = f"{tool.server_name or ''}\x1f{tool.tool_name}\x1f{now.date()}"
+            add("tool_in_trouble", tool, each.words, "/tools", thing)
+    for stored in await context.memory.tools(workspace):
+        drifted = stored.tool
+        for change in drifted.contract_changes:
+            if now - change.at >= timedelta(days=7):
+                continue
+            about = m.ToolName(
+                tool_id=drifted.tool_id, server_name=drifted.server_name, tool_name=drifted.name
+            )
+            text = f"`{change.parameter}` of {drifted.name} {change.said}"
+            thing = f"{drifted.tool_id}\x1f{change.at.isoformat()}"
+            add("contract_drift", about, text, "/tools", thing)
+    return alerts
 
 
 # Changes since yesterday: a change is only named if it is more than chance would give.
@@ -229,8 +235,10 @@ def is_sure(one: m.CallCounts, other: m.CallCounts) -> bool:
     if min(n, k) < _FEW:
         return False
     pooled = (one.successes + other.successes) / (n + k)
-    error = sqrt(pooled * (1 - pooled) * (1 / n + 1 / k))
-    return error > 0 and abs(one.successes / n - other.successes / k) / error >= _SURE
+    variance = pooled * (1 - pooled)
+    error = sqrt(variance * (1 / n + 1 / k))
+    difference = one.successes / n - other.successes / k
+    return error > 0 and abs(difference) / error >= _SURE
 
 
 def _changed_calls(now: int, before: int) -> DayChange:
@@ -240,7 +248,8 @@ def _changed_calls(now: int, before: int) -> DayChange:
     if now == before:
         return DayChange(f"{words}, as many as in the 24 hours before.")
     # A percentage of few calls would claim too much.
-    by = f" ({(now - before) / before:+.0%})" if before >= _FEW else ""
+    change = (now - before) / before
+    by = f" ({change:+.0%})" if before >= _FEW else ""
     return DayChange(f"{words}, {w.format_count(before)} in the 24 hours before{by}.")
 
 
@@ -248,31 +257,37 @@ def _changed_rate(now: m.CallCounts, before: m.CallCounts) -> list[DayChange]:
     rate, former = w.success_rate(now), w.success_rate(before)
     if rate is None or former is None:
         return []
-    if min(w.count_calls(now), w.count_calls(before)) < _FEW:
+    fewest = min(w.count_calls(now), w.count_calls(before))
+    if fewest < _FEW:
         return [DayChange(f"Fewer than {_FEW} calls on one side: success rates are not compared.")]
     words = f"{w.format_percent(rate)} succeeded, {w.format_percent(former)} the day before"
-    if not is_sure(now, before):
-        return [DayChange(f"{words}: the difference may be chance.")]
     points = (rate - former) * 100
-    if points > 0:
-        return [DayChange(f"{words}: up by {points:.1f} points.", "good")]
-    return [DayChange(f"{words}: down by {-points:.1f} points.", "bad")]
+    if not is_sure(now, before):
+        change = DayChange(f"{words}: the difference may be chance.")
+    elif points > 0:
+        change = DayChange(f"{words}: up by {points:.1f} points.", "good")
+    else:
+        change = DayChange(f"{words}: down by {-points:.1f} points.", "bad")
+    return [change]
 
 
 def _changed_tools(day: Sequence[m.ToolUsage], week: Sequence[m.ToolUsage]) -> Iterable[DayChange]:
-    today = {(each.tool.server_name, each.tool.tool_name): each for each in day}
+    today = {_name_key(each.tool): each for each in day}
     failing: list[DayChange] = []
     recovered: list[DayChange] = []
     for each in week:
-        now = today.get((each.tool.server_name, each.tool.tool_name), m.CallCounts())
+        now = today.get(_name_key(each.tool), m.CallCounts())
         # Both windows end now, so what is left of the week is what was before these 24 hours.
         failed = max(0, each.failures - now.failures)
-        earlier = failed + max(0, each.successes - now.successes)
-        name, before = w.format_tool(each.tool), w.format_count(earlier)
+        succeeded = max(0, each.successes - now.successes)
+        earlier = failed + succeeded
+        name = w.format_tool(each.tool)
+        before = w.format_count(earlier)
         if failed == 0 and now.failures >= _ENOUGH and earlier >= _ENOUGH:
+            calls = w.format_noun(w.count_calls(now), "call")
             words = (
-                f"{name} began to fail: {w.format_count(now.failures)} of "
-                f"{w.format_noun(w.count_calls(now), 'call')}; in the days before none of {before}."
+                f"{name} began to fail: {w.format_count(now.failures)} of {calls}; "
+                f"in the days before none of {before}."
             )
             failing.append(DayChange(words, "bad", tool=each.tool))
         # It failed so often that a day without a failure is news: every tenth call, at least.
@@ -289,6 +304,13 @@ def _changed_tools(day: Sequence[m.ToolUsage], week: Sequence[m.ToolUsage]) -> I
     ]
 
 
+def _name_key(tool: m.ToolName) -> tuple[str | None, str]:
+    return tool.server_name, tool.tool_name
+
+
 def _shorten_list(found: Sequence[DayChange], words: str) -> list[DayChange]:
+    shown = list(found[:_MOST])
     more = len(found) - _MOST
-    return [*found[:_MOST], *([DayChange(f"{more} more {words}.")] if more > 0 else [])]
+    if more > 0:
+        shown.append(DayChange(f"{more} more {words}."))
+    return shown

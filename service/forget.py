@@ -12,17 +12,19 @@ from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeAlias
 from uuid import uuid4
 
 from aftercall.models import ForgetRequest
 from mongo import contents
 from mongo.paging import all_events, all_rows
 from mongo.protocol import Store
-from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decoded
+from mongo.records import Commit, Counter, Event, Removal, Row, StateKind, StateRow, decoded
 from retrieval.knowledge.rows import counters as what
 from retrieval.knowledge.rows.principals import agent_mark, key_mark
 from retrieval.knowledge.tool.profile import agent_token
 
+_StateKey: TypeAlias = tuple[StateKind, str]
 _EVER = 2**40
 """Hours: more than there are, on either side of 1970."""
 _STATES: frozenset[str] = frozenset(("tool", "promotion", "review"))
@@ -35,21 +37,25 @@ class Forgotten(ForgetRequest):
 
     def is_of(self, event: Event) -> bool:
         """Return whether an event is to be deleted for itself."""
-        is_later = self.before is not None and event.received_at >= self.before
-        if is_later or self.key_id not in (None, event.principal):
+        if self.before is not None and event.received_at >= self.before:
+            return False
+        if self.key_id not in (None, event.principal):
             return False
         if self.agent is None and self.session_id is None:
-            return bool(self.key_id or self.everything) or event.kind not in _STATES
+            takes_states = bool(self.key_id or self.everything)
+            return takes_states or event.kind not in _STATES
         agent, session = _find_speaker(event)
         return self.agent in (None, agent) and self.session_id in (None, session)
 
     def is_waiting(self, line: bytes) -> bool:
         """Return whether a call that a recorder has still to send is to be deleted."""
         call = json.loads(line)
-        if self.before is not None and datetime.fromisoformat(call["timestamp"]) >= self.before:
-            return False
-        said = (self.agent, call["agent"]), (self.session_id, call.get("sessionId"))
-        return all(wanted in (None, found) for wanted, found in said)
+        if self.before is not None:
+            made_at = datetime.fromisoformat(call["timestamp"])
+            if made_at >= self.before:
+                return False
+        is_of_agent = self.agent in (None, call["agent"])
+        return is_of_agent and self.session_id in (None, call.get("sessionId"))
 
     @property
     def subject(self) -> str:
@@ -62,10 +68,13 @@ class Forgotten(ForgetRequest):
         """Yield the marks, as JSON, by which rows of the base show these words."""
         by = self.key_id
         if self.agent is not None:
-            name = self.agent if by is None else contents.named(by, self.agent)
+            name = self.agent
+            if by is not None:
+                name = contents.named(by, name)
             yield json.dumps(self.agent).encode()
-            for mark in (agent_mark(name), agent_token(name)):
-                yield f'{mark}"'.encode()  # behind the mark of whichever key
+            # A row has either mark after the mark of some key.
+            yield f'{agent_mark(name)}"'.encode()
+            yield f'{agent_token(name)}"'.encode()
         elif self.session_id is None and by is not None:
             yield f'"{key_mark(by)}.'.encode()
 
@@ -107,14 +116,20 @@ class _Found:
         match event.kind:
             case "suggestion":
                 given = decoded(contents.IssuedSuggestion, event.data).suggestion
-                return given is not None and not self.calls.isdisjoint(given.evidence.execution_ids)
+                if given is None:
+                    return False
+                quoted = given.evidence.execution_ids
+                return not self.calls.isdisjoint(quoted)
             case "outcome":
-                said = decoded(contents.SuggestionOutcome, event.data)
-                return said.execution_id in self.calls or said.suggestion_id in self.suggestions
+                outcome = decoded(contents.SuggestionOutcome, event.data)
+                is_of_call = outcome.execution_id in self.calls
+                return is_of_call or outcome.suggestion_id in self.suggestions
             case "mark":
-                return decoded(contents.FailureRecord, event.data).execution_id in self.calls
+                mark = decoded(contents.FailureRecord, event.data)
+                return mark.execution_id in self.calls
             case "correction":
-                return decoded(contents.CorrectionRecord, event.data).execution_id in self.calls
+                correction = decoded(contents.CorrectionRecord, event.data)
+                return correction.execution_id in self.calls
             case _:
                 return False
 
@@ -142,7 +157,10 @@ async def forget_events(store: Store, whose: Forgotten) -> dict[str, int]:
     rows = await _base_without(store, whose)
     if not (found.positions or rows):
         await store.metadata.put(_FORGOTTEN, before or "")
-    return {**found.kinds, **({"expired rows": rows} if rows else {})}
+    counts = dict(found.kinds)
+    if rows:
+        counts["expired rows"] = rows
+    return counts
 
 
 _FORGOTTEN, _WITHOUT = "forgotten", "learned_without"
@@ -155,19 +173,28 @@ async def learned_without(store: Store) -> dict[str, str]:
     The result is empty if that fact is noted already.
     """
     latest = await store.metadata.get(_FORGOTTEN)
-    is_said = not latest or latest == await store.metadata.get(_WITHOUT)
-    return {} if is_said or latest is None else {_WITHOUT: latest}
+    noted = await store.metadata.get(_WITHOUT)
+    if not latest or latest == noted:
+        return {}
+    return {_WITHOUT: latest}
 
 
 async def _state_without(store: Store, workspace: str, gone: set[int]) -> list[StateRow]:
-    touched: set[tuple[StateKind, str]] = set()
-    left: dict[tuple[StateKind, str], StateRow] = {}
+    touched: set[_StateKey] = set()
+    left: dict[_StateKey, StateRow] = {}
     async for event in all_events(store.events, workspace):
-        if (row := state_of(workspace, event)) is not None and event.position in gone:
-            touched.add((row.kind, row.key))
-        elif row is not None:
-            left[row.kind, row.key] = row
-    return [left.get(each, StateRow(*each, None)) for each in sorted(touched)]
+        row = state_of(workspace, event)
+        if row is None:
+            continue
+        key = row.kind, row.key
+        if event.position in gone:
+            touched.add(key)
+        else:
+            left[key] = row
+    rows: list[StateRow] = []
+    for kind, name in sorted(touched):
+        rows.append(left.get((kind, name), StateRow(kind, name, None)))
+    return rows
 
 
 def state_of(workspace: str, event: Event) -> StateRow | None:
@@ -175,16 +202,18 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
     match event.kind:
         case "tool":
             change = decoded(contents.ToolChange, event.data)
-            row = contents.tool_command(
+            _, row = contents.tool_command(
                 workspace, change.tool_id, None, change.after, event.principal
-            )[1]
+            )
         case "promotion":
-            row = contents.promotion_command(decoded(contents.PromotionEvent, event.data), None)[1]
+            promotion = decoded(contents.PromotionEvent, event.data)
+            _, row = contents.promotion_command(promotion, None)
         case "review":
-            said = json.loads(event.data)
-            if pattern_id := said.get("pattern_id"):
+            review = json.loads(event.data)
+            pattern_id = review.get("pattern_id")
+            if pattern_id:
                 return StateRow("pattern", pattern_id, event.data)
-            row = StateRow("review", said["recommendation_id"], event.data)
+            row = StateRow("review", review["recommendation_id"], event.data)
         case _:
             return None
     return StateRow(row.kind, row.key, row.data)
@@ -192,23 +221,31 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
 
 async def _base_without(store: Store, whose: Forgotten) -> int:
     """Remove rows of the base that bear its words; all with `before`, for none is younger."""
-    base, workspace = await store.open_generation(0), whose.workspace
-    marks, takes_all = list(whose.list_marks()), whose.everything or whose.before is not None
-    gone = [
-        Removal(row.kind, row.key)
-        async for row in all_rows(base, workspace, None, by="serial")
-        if takes_all or any(mark in row.data for mark in marks)
-    ]
+    base = await store.open_generation(0)
+    workspace = whose.workspace
+    marks = list(whose.list_marks())
+    takes_all = whose.everything or whose.before is not None
+
+    def bears_mark(row: Row) -> bool:
+        return any(mark in row.data for mark in marks)
+
+    rows = all_rows(base, workspace, None, by="serial")
+    gone = [Removal(row.kind, row.key) async for row in rows if takes_all or bears_mark(row)]
     if gone:
         await base.commit(Commit(workspace, removed=gone))
     names = ["*"] if takes_all else []
     if whose.agent is not None:
         names = [f"{kind}{whose.agent}" for kind in what.OF_AGENTS]
     if names:
-        last = _EVER if whose.before is None else contents.hour_of(whose.before) - 1
+        last = _EVER
+        if whose.before is not None:
+            last = contents.hour_of(whose.before) - 1
         sums = await base.sums(
             workspace, names, since=-_EVER, until=last, by=("hour", "tool", "what")
         )
-        less = {Counter(e.what or "", e.hour or 0, e.tool): -e.number for e in sums}
+        less: dict[Counter, int] = {}
+        for each in sums:
+            counter = Counter(each.what or "", each.hour or 0, each.tool)
+            less[counter] = -each.number
         await base.commit(Commit(workspace, counters=less))
     return len(gone)

@@ -76,14 +76,18 @@ class WindowHours:
     @property
     def before(self) -> "WindowHours":
         """The same number of hours before these; for 24h one hour less, which has begun."""
-        hours = _DAYS[self.window] * _DAY if self.window in _DAYS else self.last + 1 - self.first
+        hours = self.last + 1 - self.first
+        if self.window in _DAYS:
+            hours = _DAYS[self.window] * _DAY
         return replace(self, first=self.first - hours, last=self.first - 1)
 
     async def known_before(self) -> "WindowHours | None":
         """Return the hours before these; None if they begin before the first call."""
         before = self.before
-        is_long = self.window not in ("24h", "7d")
-        return None if is_long and not (await before.by_name(what.COUNTED)).total() else before
+        if self.window in ("24h", "7d"):
+            return before
+        counted = await before.by_name(what.COUNTED)
+        return before if counted.total() else None
 
     async def describe_window(self) -> dict[str, Any]:
         """Return what every answer states of its window."""
@@ -91,9 +95,10 @@ class WindowHours:
         now = context.clock().astimezone(UTC)
         # Before the log is read, which else may lack an answer.
         is_settled = context.suggester.is_settled()
-        head = (await context.store.events.heads()).get(workspace)
-        cursor = (await context.store.knowledge.cursors()).get(workspace)
-        learned, there = cursor.position if cursor else 0, head.position if head else 0
+        heads = await context.store.events.heads()
+        cursors = await context.store.knowledge.cursors()
+        there = heads[workspace].position if workspace in heads else 0
+        learned = cursors[workspace].position if workspace in cursors else 0
         return {
             "window": self.window,
             "since": _hour_start(self.first),
@@ -113,25 +118,37 @@ class WindowHours:
         counted in them.
         """
         context, workspace = self.space
-        knowledge, over_lately = context.store.knowledge, context.caches.get_cache(_PastSums)
-        generation = knowledge.generation
-        seen = (generation, (await knowledge.cursors()).get(workspace))
-        over = replace(self, last=min(self.last, hour_of(context.clock()) - 1))
-        rest = replace(self, first=over.last + 1)
-        counted = sum(each.number for each in await over.read(seen, (what.COUNTED,)))
-        key = (generation, workspace, over.first, over.last, *names, by, tools, counted)
-        if (closed := over_lately.get(key)) is None:
-            closed = await over.read(seen, names, by, tools)
+        knowledge = context.store.knowledge
+        past_sums = context.caches.get_cache(_PastSums)
+        seen = await self._read_state()
+        generation = seen[0]
+        past_hour = hour_of(context.clock()) - 1
+        past = replace(self, last=min(self.last, past_hour))
+        rest = replace(self, first=past.last + 1)
+        counters = await past.read(seen, (what.COUNTED,))
+        counted = sum(each.number for each in counters)
+        key = (generation, workspace, past.first, past.last, *names, by, tools, counted)
+        closed = past_sums.get(key)
+        if closed is None:
+            closed = await past.read(seen, names, by, tools)
             if knowledge.generation != generation:  # these are of the one after it
                 return await self.read_sums(names, by, tools)
-            over_lately[key] = closed
+            past_sums[key] = closed
         if rest.first > rest.last:
             return closed
         opened = await rest.read(seen, names, by, tools)
         if "hour" in by:
             return closed + opened
-        sums = summed((each[1:], each.number) for each in (*closed, *opened))
+        both = [*closed, *opened]
+        sums = summed((each[1:], each.number) for each in both)
         return [CounterSum(number, *group) for group, number in sums.items()]
+
+    async def _read_state(self) -> tuple[int, Cursor | None]:
+        context, workspace = self.space
+        knowledge = context.store.knowledge
+        generation = knowledge.generation
+        cursors = await knowledge.cursors()
+        return generation, cursors.get(workspace)
 
     async def read(
         self,
@@ -144,38 +161,51 @@ class WindowHours:
         context, workspace = self.space
         kept = context.caches.get_cache(_Sums)
         key = (*seen, workspace, self.first, self.last, *names, by, tools)
-        if (found := kept.get(key)) is None:
-            found = kept[key] = await context.store.counters.sums(
+        found = kept.get(key)
+        if found is None:
+            found = await context.store.counters.sums(
                 workspace, names, since=self.first, until=self.last, by=by, tools=tools
             )
+            kept[key] = found
         return found
 
     async def by_name(self, *names: str, prefix: str = "") -> Counter[str]:
         """Return sums of counters by name without a prefix; by default of the whole prefix."""
-        found = await self.read_sums(names or (f"{prefix}*",), ("what",))
-        return Counter({(e.what or "").removeprefix(prefix): e.number for e in found})
+        wanted = names or (f"{prefix}*",)
+        counts: Counter[str] = Counter()
+        for each in await self.read_sums(wanted, ("what",)):
+            name = each.what or ""
+            counts[name.removeprefix(prefix)] = each.number
+        return counts
 
     async def read_points(
         self, names: Sequence[str], tool: ToolKey | None = None
     ) -> list[tuple[datetime, Counter[str]]]:
         """Return sums of counters by name, with the moment at which each step begins."""
         steps = range(self.first, self.last + 1, self.step)
-        points = [Counter[str]() for _ in steps]
+        points = [(_hour_start(hour), Counter[str]()) for hour in steps]
+        if not names:
+            return points
         tools = None if tool is None else (tool,)
-        for each in await self.read_sums(names, ("hour", "what"), tools) if names else ():
-            points[((each.hour or 0) - self.first) // self.step][each.what or ""] += each.number
-        return list(zip(map(_hour_start, steps), points, strict=True))
+        for each in await self.read_sums(names, ("hour", "what"), tools):
+            hour = each.hour or 0
+            place = (hour - self.first) // self.step
+            _, counts = points[place]
+            counts[each.what or ""] += each.number
+        return points
 
     async def top_tools(self, names: Sequence[str], limit: int) -> list[ToolKey]:
         """Return the tools that counted most, read once while nothing is learned."""
         context, workspace = self.space
-        knowledge, kept = context.store.knowledge, context.caches.get_cache(_TopTools)
-        seen = (knowledge.generation, (await knowledge.cursors()).get(workspace))
+        kept = context.caches.get_cache(_TopTools)
+        seen = await self._read_state()
         key = (*seen, workspace, self.first, self.last, *names, limit)
-        if (found := kept.get(key)) is None:
-            found = kept[key] = await context.store.counters.top_tools(
+        found = kept.get(key)
+        if found is None:
+            found = await context.store.counters.top_tools(
                 workspace, names, since=self.first, until=self.last, limit=limit
             )
+            kept[key] = found
         return found
 
     async def by_key(
@@ -183,10 +213,11 @@ class WindowHours:
     ) -> dict[ToolKey, Counter[str]]:
         """Return sums of counters by tool and name, of all tools or of these."""
         sums: dict[ToolKey, Counter[str]] = {}
-        of = None if tools is None else tuple(tools)
-        for each in await self.read_sums(names, ("tool", "what"), of):
+        wanted = None if tools is None else tuple(tools)
+        for each in await self.read_sums(names, ("tool", "what"), wanted):
             if each.tool is not None:
-                sums.setdefault(each.tool, Counter())[each.what or ""] += each.number
+                counts = sums.setdefault(each.tool, Counter())
+                counts[each.what or ""] += each.number
         return sums
 
 
@@ -199,23 +230,29 @@ async def read_window(space: Space, window: m.UsageWindow) -> tuple[WindowHours,
 def span_of(space: Space, window: m.UsageWindow) -> WindowHours:
     """Return the hours of a window of a workspace."""
     last = hour_of(space.context.clock())
-    if dates := m.window_dates(window):
+    dates = m.window_dates(window)
+    if dates:
         first, end = map(hour_of, dates)
         last = min(last, end - 1)
-        step = 1 if end - first <= _MAX_HOURS else _DAY
+        is_short = end - first <= _MAX_HOURS
+        step = 1 if is_short else _DAY
         return WindowHours(space, window, min(first, last), last, step)
     if window == "24h":
         return WindowHours(space, window, last - _DAY, last, 1)
-    first = last - last % _DAY - (_DAYS[window] - 1) * _DAY
+    today = last - last % _DAY
+    days_before = _DAYS[window] - 1
+    first = today - days_before * _DAY
     return WindowHours(space, window, first, last, _DAY)
 
 
 def window_before(space: Space, window: m.UsageWindow) -> m.UsageWindow:
     """Return the same span of time before a window."""
     before = span_of(space, window).before
-    ends = _hour_start(before.first), _hour_start(before.last)
-    is_days = ends[0].hour == 0 and ends[1].hour == _DAY - 1
-    return "..".join(each.strftime("%Y-%m-%d" if is_days else "%Y-%m-%dT%H") for each in ends)
+    first = _hour_start(before.first)
+    last = _hour_start(before.last)
+    is_days = first.hour == 0 and last.hour == _DAY - 1
+    form = "%Y-%m-%d" if is_days else "%Y-%m-%dT%H"
+    return f"{first.strftime(form)}..{last.strftime(form)}"
 
 
 def _hour_start(hour: int) -> datetime:
@@ -224,7 +261,8 @@ def _hour_start(hour: int) -> datetime:
 
 def rank_counts(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return names with their counts, the greatest count first."""
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    by_name = sorted(counts.items())
+    return sorted(by_name, key=lambda each: each[1], reverse=True)
 
 
 def call_counts(

@@ -13,6 +13,20 @@ from service.dashboard import words as w
 Point = tuple[float, float]
 Series = Mapping[str, Sequence[float | None]]
 """Values by name over the same x; None leaves a gap."""
+Scale = tuple[float, float, float]
+"""Lowest tick, step and highest tick of an axis."""
+Box = tuple[int, float, float, float, float]
+"""Place of a series, and four lengths."""
+Mark = tuple[int, float, float, str]
+"""Place of a series, x, y, and words."""
+Hint = tuple[float, float, str]
+"""Place from the left, width, and words."""
+Tick = tuple[float, str]
+"""Place from above, and words."""
+Label = tuple[float, str, bool]
+"""Place from the left, words, and whether a narrow page does without."""
+_UNIT: Final = (0.0, 0.2, 1.0)
+_UNIT_LABELS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _MOST_LABELS: Final = 8
 _MOST_STEPS: Final = 6
 """From the lowest tick of an axis to the highest."""
@@ -26,18 +40,14 @@ class _Chart:
     names: Sequence[str]
     height: int
     table: h.Html
-    ticks: Sequence[tuple[float, str]]
-    """Place from above, and words."""
-    labels: Sequence[tuple[float, str, bool]]
-    """Place from the left, words, and whether a narrow page does without."""
-    segments: list[tuple[int, float, float, float, float]] = field(default_factory=list)
-    """Place, x1, y1, x2, y2."""
-    columns: list[tuple[int, float, float, float, float]] = field(default_factory=list)
-    """Place, x, y, width, height."""
-    marks: list[tuple[int, float, float, str]] = field(default_factory=list)
-    """Place, x, y, and words."""
-    hints: Sequence[tuple[float, float, str]] = ()
-    """Place from the left, width, and words."""
+    ticks: Sequence[Tick]
+    labels: Sequence[Label]
+    segments: list[Box] = field(default_factory=list)
+    """Lines by x1, y1, x2, y2."""
+    columns: list[Box] = field(default_factory=list)
+    """Bars by x, y, width, height."""
+    marks: list[Mark] = field(default_factory=list)
+    hints: Sequence[Hint] = ()
     diagonal: bool = False
     below: str = ""
 
@@ -49,150 +59,179 @@ def line_chart(
 
     `unit` is `%` or `ms`, the height is in pixels.
     """
-    highest = max((each or 0.0 for values in series.values() for each in values), default=0.0)
-    scale = shares_axis(series) if unit == "%" else counts_axis(highest)
+    if unit == "%":
+        scale = shares_axis(series)
+    else:
+        scale = counts_axis(max(_list_values(series), default=0.0))
     chart = _over_time(title, labels, series, scale, unit, height)
     for place, values in enumerate(series.values()):
-        points = [
-            None if value is None else (_find_middle(at, len(labels)), _find_height(value, scale))
-            for at, value in enumerate(values)
-        ]
-        chart.segments += [
-            (place, *one, *other) for one, other in pairwise(points) if one and other
-        ]
-        chart.marks += [(place, *each, "") for each in points if each]
+        points = _place_points(values, scale)
+        for one, other in pairwise(points):
+            if one is not None and other is not None:
+                chart.segments.append((place, *one, *other))
+        for point in points:
+            if point is not None:
+                chart.marks.append((place, *point, ""))
     return h.render_template("chart", chart=chart)
+
+
+def _list_values(series: Series) -> list[float]:
+    found: list[float] = []
+    for values in series.values():
+        found += [value for value in values if value is not None]
+    return found
+
+
+def _place_points(values: Sequence[float | None], scale: Scale) -> list[Point | None]:
+    points: list[Point | None] = []
+    for at, value in enumerate(values):
+        if value is None:
+            points.append(None)
+        else:
+            left = _find_middle(at, len(values))
+            points.append((left, _find_height(value, scale)))
+    return points
 
 
 def rates_chart(
     title: str, trend: Trend, counts: Mapping[str, Sequence[CallCounts]], height: int = 260
 ) -> h.Html:
     """Return the shares of calls that succeeded, at the points of a trend."""
-    rates = {name: [w.success_rate(each) for each in points] for name, points in counts.items()}
-    series = {
-        name: [None if each is None else 100 * each for each in values]
-        for name, values in rates.items()
-    }
-    return line_chart(title, w.label_axis([each.at for each in trend.points]), series, "%", height)
+    series: dict[str, list[float | None]] = {}
+    for name, points in counts.items():
+        rates = [w.success_rate(each) for each in points]
+        series[name] = [None if rate is None else 100 * rate for rate in rates]
+    moments = [each.at for each in trend.points]
+    return line_chart(title, w.label_axis(moments), series, "%", height)
 
 
 def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> h.Html:
     """Return bars of counts; several series stand on one another."""
-    totals = [sum(each or 0 for each in column) for column in zip(*series.values(), strict=True)]
-    scale = counts_axis(max(totals, default=0.0))
+    columns = list(zip(*series.values(), strict=True))
+    most = 0.0
+    for column in columns:
+        total = sum(value or 0 for value in column)
+        most = max(most, total)
+    scale = counts_axis(most)
+    highest = scale[2]
     chart = _over_time(title, labels, series, scale, "", height)
     width = 70 / max(1, len(labels))
-    for at in range(len(labels)):
+    for at, column in enumerate(columns):
+        left = _find_middle(at, len(labels)) - width / 2
         top = 100.0
-        for place, values in enumerate(series.values()):
-            size = 100 * (values[at] or 0) / scale[2]
+        for place, value in enumerate(column):
+            size = 100 * (value or 0) / highest
             top -= size
             if size:
-                left = _find_middle(at, len(labels)) - width / 2
                 chart.columns.append((place, left, top, width, size))
     return h.render_template("chart", chart=chart)
 
 
 def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Point]]) -> h.Html:
     """Return points of the unit square by series, with the diagonal on which x is y."""
-    found = [(place, name, *each) for place, name in enumerate(points) for each in points[name]]
-    columns = [h.Column("k", "Series"), h.Column("x", x, "number"), h.Column("y", y, "number")]
-    rows = [{"k": name, "x": at, "y": value} for _, name, at, value in found]
+    series_column = h.Column("k", "Series")
+    across = h.Column("x", x, "number")
+    upward = h.Column("y", y, "number")
+    rows: list[h.Row] = []
+    marks: list[Mark] = []
+    for place, name in enumerate(points):
+        for at, value in points[name]:
+            rows.append({"k": name, "x": at, "y": value})
+            words = f"{name}: {w.format_score(at)}, {w.format_score(value)}"
+            left, top = 100 * at, 100 * (1 - value)
+            marks.append((place, left, top, words))
     chart = _Chart(
         title,
         list(points),
         380,
-        h.plain_table(title, columns, rows),
-        _list_ticks((0.0, 0.2, 1.0), ""),
-        [(20 * each, f"{each / 5:g}", False) for each in range(6)],
-        marks=[
-            (
-                place,
-                100 * at,
-                100 * (1 - value),
-                f"{name}: {w.format_score(at)}, {w.format_score(value)}",
-            )
-            for place, name, at, value in found
-        ],
+        h.plain_table(title, [series_column, across, upward], rows),
+        _list_ticks(_UNIT, ""),
+        [(100 * each, f"{each:g}", False) for each in _UNIT_LABELS],
+        marks=marks,
         diagonal=True,
         below=f"Across: {x}. Upward: {y}.",
     )
     return h.render_template("chart", chart=chart)
 
 
-def shares_axis(series: Series) -> tuple[float, float, float]:
+def shares_axis(series: Series) -> Scale:
     """Return lowest tick, step and highest tick of percentages, from below the lowest to 100."""
-    low = min((each for values in series.values() for each in values if each is not None),
-              default=0.0)  # fmt: skip
+    low = min(_list_values(series), default=0.0)
     below = max(0.0, low - 1)
-    step = next(step for step in (2.0, 5.0, 10.0, 20.0) if 100 - _MOST_STEPS * step <= below)
-    return min(below // step * step, 90.0), step, 100.0
+    step = 20.0
+    for possible in (10.0, 5.0, 2.0):
+        if 100 - _MOST_STEPS * possible <= below:
+            step = possible
+    lowest = below // step * step
+    return min(lowest, 90.0), step, 100.0
 
 
-def counts_axis(highest: float) -> tuple[float, float, float]:
+def counts_axis(highest: float) -> Scale:
     """Return the same from 0, with steps of 1, 2 or 5 and their tens.
 
     Bars that begin elsewhere would mislead.
     """
-    size = 10.0 ** math.floor(math.log10(max(highest, 1.0) / _MOST_STEPS))
-    step = next(each * size for each in (1, 2, 5, 10) if each * size * _MOST_STEPS >= highest)
+    least = max(highest, 1.0) / _MOST_STEPS
+    size = 10.0 ** math.floor(math.log10(least))
+    steps = [factor * size for factor in (1, 2, 5, 10)]
+    step = next(each for each in steps if each * _MOST_STEPS >= highest)
     step = max(1.0, step)  # no half a call
-    return 0.0, step, max(step, math.ceil(highest / step) * step)
+    end = math.ceil(highest / step) * step
+    return 0.0, step, max(step, end)
 
 
 def _over_time(
-    title: str,
-    labels: Sequence[str],
-    series: Series,
-    scale: tuple[float, float, float],
-    unit: str,
-    height: int,
+    title: str, labels: Sequence[str], series: Series, scale: Scale, unit: str, height: int
 ) -> _Chart:
     every = math.ceil(len(labels) / _MOST_LABELS) or 1
-    words, width = f" {unit}" if unit else "", 100 / max(1, len(labels))
-    columns = [
-        h.Column("x", "Time (UTC)"),
-        *(h.Column(name, f"{name}{words}", "number") for name in series),
-    ]
-    rows = [
-        {"x": label, **{name: values[at] for name, values in series.items()}}
-        for at, label in enumerate(labels)
-    ]
-
-    def write_hint(at: int) -> str:
-        said = ((name, values[at]) for name, values in series.items())
-        digits = 1 if unit else 0
-        return "\n".join(
-            f"{k}: {w.format_score(each, digits)}{words}" for k, each in said if each is not None
-        )
-
+    words = f" {unit}" if unit else ""
+    digits = 1 if unit else 0
+    width = 100 / max(1, len(labels))
+    columns = [h.Column("x", "Time (UTC)")]
+    columns += [h.Column(name, f"{name}{words}", "number") for name in series]
+    rows: list[h.Row] = []
+    hints: list[Hint] = []
+    shown: list[Label] = []
+    for at, label in enumerate(labels):
+        row: dict[str, object] = {"x": label}
+        lines = [label]
+        for name, values in series.items():
+            value = row[name] = values[at]
+            if value is not None:
+                lines.append(f"{name}: {w.format_score(value, digits)}{words}")
+        rows.append(row)
+        hints.append((width * at, width, "\n".join(lines)))
+        if at % every == 0:
+            is_optional = at // every % 2 == 1
+            shown.append((_find_middle(at, len(labels)), label, is_optional))
     return _Chart(
         title,
         list(series),
         height,
         h.plain_table(title, columns, rows),
         _list_ticks(scale, words),
-        [
-            (_find_middle(at, len(labels)), label, at // every % 2 == 1)
-            for at, label in enumerate(labels)
-            if at % every == 0
-        ],
-        hints=[
-            (width * at, width, f"{label}\n{write_hint(at)}") for at, label in enumerate(labels)
-        ],
+        shown,
+        hints=hints,
     )
 
 
-def _list_ticks(scale: tuple[float, float, float], unit: str) -> list[tuple[float, str]]:
+def _list_ticks(scale: Scale, unit: str) -> list[Tick]:
     low, step, high = scale
-    ticks = [low + step * each for each in range(round((high - low) / step) + 1)]
-    return [(_find_height(tick, scale), f"{tick:,.10g}{unit}") for tick in ticks]
+    count = round((high - low) / step) + 1
+    ticks: list[Tick] = []
+    for number in range(count):
+        tick = low + step * number
+        top = _find_height(tick, scale)
+        ticks.append((top, f"{tick:,.10g}{unit}"))
+    return ticks
 
 
 def _find_middle(at: int, count: int) -> float:
-    return 100 * (at + 0.5) / max(1, count)
+    width = 100 / max(1, count)
+    return (at + 0.5) * width
 
 
-def _find_height(value: float, scale: tuple[float, float, float]) -> float:
+def _find_height(value: float, scale: Scale) -> float:
     low, _, high = scale
-    return 100 * (1 - (value - low) / (high - low))
+    share = (value - low) / (high - low)
+    return 100 * (1 - share)

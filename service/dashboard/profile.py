@@ -79,42 +79,48 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
     profile = profile or ToolProfile()
     seen, usual = profile.parameters, profile.view().parameters
     stated = view.parameters if view is not None else {}
-    common = [
-        name for name, each in seen.items() if name in stated or is_common_name(each, profile)
-    ]
+    common = set(stated)
+    for name, each in seen.items():
+        if is_common_name(each, profile):
+            common.add(name)
     required = stated if view is not None else usual
 
     def sort_key(name: str) -> tuple[bool, int, str]:
         is_required = name in required and required[name].required
-        return not is_required, -(seen[name].successes if name in seen else 0), name
+        successes = seen[name].successes if name in seen else 0
+        return not is_required, -successes, name
 
     def write_value(name: str) -> Written:
         def write_one(value: JsonValue) -> str:
-            [masked] = redactor.parameters(record.key.tool_name, {name: value}).values()
-            return plain(canonical_json(masked), 60, redactor.text)
+            masked = redactor.parameters(record.key.tool_name, {name: value})
+            [text] = map(canonical_json, masked.values())
+            return plain(text, 60, redactor.text)
 
         return write_one
 
-    names = sorted({*stated, *common}, key=sort_key)
-    rows = [
-        {"name": plain(name, 100, redactor.text)}
-        | _make_row(name, view, usual, profile, write_value(name))
-        for name in names[:MAX_PARAMETERS]
-    ]
+    names = sorted(common, key=sort_key)
+    rows: list[dict[str, object]] = []
+    for name in names[:MAX_PARAMETERS]:
+        row = _make_row(name, view, usual, profile, write_value(name))
+        row["name"] = plain(name, 100, redactor.text)
+        rows.append(row)
     schemas = len(record.knowledge.profiles) if record.knowledge else 0
-    private = len(seen.keys() - set(names))
-    return ToolParameters(
-        rows, list(_write_notes(profile, schemas, private, len(names) - len(rows)))
-    )
+    private = len(seen.keys() - common)
+    left_out = len(names) - len(rows)
+    notes = list(_write_notes(profile, schemas, private, left_out))
+    return ToolParameters(rows, notes)
 
 
 def _write_notes(profile: ToolProfile, schemas: int, private: int, left_out: int) -> Iterator[str]:
     made = w.format_noun(profile.successes + profile.failures, "call")
-    yield f"From {made} under this schema, of which {w.format_count(profile.failures)} failed."
+    failed = w.format_count(profile.failures)
+    yield f"From {made} under this schema, of which {failed} failed."
     if schemas > 1:
-        yield f"Calls under {w.format_count(schemas)} schemas are remembered; this is the live one."
+        known = w.format_count(schemas)
+        yield f"Calls under {known} schemas are remembered; this is the live one."
     if private:
-        yield f"Names that one caller alone used are not shown: {w.format_count(private)}."
+        hidden = w.format_count(private)
+        yield f"Names that one caller alone used are not shown: {hidden}."
     if left_out:
         yield f"{w.format_count(left_out)} more parameters."
 
@@ -128,21 +134,28 @@ def _make_row(
 ) -> dict[str, object]:
     stated = view.parameters.get(name) if view is not None else None
     seen = profile.parameters.get(name) or ParameterProfile()
-    values = seen.common_values()[:MAX_VALUES] if seen.successes else []
-    of_schema, of_calls = stated is not None and stated.required, usual.get(name)
-    required = "yes" if of_schema else ""
-    if stated is None and of_calls is not None and of_calls.required:
+    required, stated_words = "", ""
+    if stated is not None:
+        required = "yes" if stated.required else ""
+        stated_words = ", ".join(_read_stated(stated, written)) or "any"
+    elif name in usual and usual[name].required:
         required = "probably"
+    presence: float | None = None
+    if profile.successes:
+        presence = min(1.0, seen.successes / profile.successes)
+    values: list[str] = []
+    if seen.successes:
+        for each in seen.common_values()[:MAX_VALUES]:
+            share = w.format_percent(min(1.0, each.share))
+            values.append(f"{written(each.value)} ({share})")
     return {
         "required": required,
-        "stated": "" if stated is None else ", ".join(_read_stated(stated, written)) or "any",
-        "presence": min(1.0, seen.successes / profile.successes) if profile.successes else None,
+        "stated": stated_words,
+        "presence": presence,
         "worked": _list_types(seen),
         "failed": _list_types(seen.failed),
         "range": _write_range(seen, written),
-        "values": "; ".join(
-            f"{written(each.value)} ({w.format_percent(min(1.0, each.share))})" for each in values
-        ),
+        "values": "; ".join(values),
         "refused": len(seen.refused),
     }
 
@@ -157,36 +170,53 @@ def _read_stated(stated: ParameterView, written: Written) -> Iterator[str]:
     if stated.allowed:
         shown = [written(each) for each in stated.allowed[:MAX_VALUES]]
         left = len(stated.allowed) - len(shown)
-        yield f"one of {' | '.join([*shown, *([f'{left} more'] if left else [])])}"
+        if left:
+            shown.append(f"{left} more")
+        yield f"one of {' | '.join(shown)}"
     if stated.has_default:
         yield f"default {written(stated.default)}"
 
 
 def _list_types(shape: Shape) -> str:
-    """`integer`, or `integer 90 %, string 10 %`; the form of texts where most have one."""
-    if not (total := sum(shape.types.values())):
+    """Return `integer`, or `integer 90 %, string 10 %`; with the form that most texts have."""
+    total = sum(shape.types.values())
+    if not total:
         return ""
     usual = list(shape.usual_types())
-    shares = (f"{each} {round(100 * shape.types[each] / total)} %" for each in usual)
-    words = str(usual[0]) if len(usual) == 1 else ", ".join(shares)
+    if len(usual) == 1:
+        words = str(usual[0])
+    else:
+        percentages = [round(100 * shape.types[each] / total) for each in usual]
+        shares = zip(usual, percentages, strict=True)
+        words = ", ".join(f"{kind} {share} %" for kind, share in shares)
     form = shape.usual_format()
-    is_usual = form is not None and form[1] >= _MOST and form[0] not in _NO_FORM
-    return f"{words} ({form[0]})" if form is not None and is_usual else words
+    if form is None:
+        return words
+    name, share = form
+    is_usual = share >= _MOST and name not in _NO_FORM
+    return f"{words} ({name})" if is_usual else words
 
 
 def _write_range(seen: ParameterProfile, written: Written) -> str:
     """Return the numbers that worked, if they are common knowledge, and those beyond them."""
-    if (bound := seen.boundary()) is None:
+    bound = seen.boundary()
+    if bound is None:
         return ""
     ends = {bound.smallest, bound.largest}
     if any(written(end) != canonical_json(end) for end in ends):
         return ""
-    common = {
-        each.value for each in seen.common_values() if not isinstance(each.value, list | dict)
-    }
-    if not (seen.is_shared or ends <= common):
+    values = [each.value for each in seen.common_values()]
+    common = {value for value in values if not isinstance(value, list | dict)}
+    is_known = seen.is_shared or ends <= common
+    if not is_known:
         return ""
-    worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
-    sides = (("less", bound.fails_below), ("more", bound.fails_above))
-    beyond = [word for word, refused in sides if refused is not None]
-    return f"{worked} worked" + (f"; {' and '.join(beyond)} was refused" if beyond else "")
+    smallest, largest = number(bound.smallest), number(bound.largest)
+    worked = smallest if smallest == largest else f"{smallest} to {largest}"
+    beyond: list[str] = []
+    if bound.fails_below is not None:
+        beyond.append("less")
+    if bound.fails_above is not None:
+        beyond.append("more")
+    if not beyond:
+        return f"{worked} worked"
+    return f"{worked} worked; {' and '.join(beyond)} was refused"

@@ -42,7 +42,8 @@ def format_count(value: int) -> str:
 
 def format_noun(value: int, noun: str) -> str:
     """Return a number with its noun: `1 call`, `12,345 calls`."""
-    return f"{format_count(value)} {noun}{'' if value == 1 else 's'}"
+    ending = "" if value == 1 else "s"
+    return f"{format_count(value)} {noun}{ending}"
 
 
 def format_percent(share: float | None) -> str:
@@ -79,7 +80,12 @@ def format_moment(at: datetime | None) -> str:
 def label_axis(moments: Sequence[datetime]) -> list[str]:
     """Return labels of points in time, in UTC: `22 14:00` for steps of an hour, else `11-22`."""
     by_hour = len(moments) > 1 and moments[1] - moments[0] < timedelta(days=1)
-    return [each.astimezone(UTC).strftime("%d %H:%M" if by_hour else "%m-%d") for each in moments]
+    form = "%d %H:%M" if by_hour else "%m-%d"
+    labels: list[str] = []
+    for moment in moments:
+        at = moment.astimezone(UTC)
+        labels.append(at.strftime(form))
+    return labels
 
 
 def format_window(window: UsageWindow) -> str:
@@ -119,8 +125,10 @@ def fold_names(names: Iterable[str], most: int = 3) -> str:
     """Return different names in their order, at most `most` of them: `a, b, c and 47 more`."""
     different = list(dict.fromkeys(names))
     more = len(different) - most
-    said = ", ".join(different[:most])
-    return f"{said} and {format_count(more)} more" if more > 0 else said
+    words = ", ".join(different[:most])
+    if more <= 0:
+        return words
+    return f"{words} and {format_count(more)} more"
 
 
 def format_tool(tool: ToolName) -> str:

@@ -152,29 +152,39 @@ def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> 
     """
     dice = Random(f"plan {seed}")  # noqa: S311  # a repeatable history, no secret
     first = story_time(0, days, now)
-    per_session = _CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)
-    per_load = calls_per_day / (sum(_HOURS) * (5 + 2 * _WEEKEND) / 7) / per_session
+    calls_per_session = _CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)
+    load_per_week = sum(_HOURS) * (5 + 2 * _WEEKEND)
+    load_per_day = load_per_week / 7
+    sessions_per_load = calls_per_day / load_per_day / calls_per_session
     starting: list[tuple[datetime, float]] = []
     for number in range(24 * days):
         hour = first + timedelta(hours=number)
-        load = _HOURS[hour.hour] * (_WEEKEND if hour.weekday() >= 5 else 1.0)
-        starting += [
-            (hour + timedelta(seconds=dice.random() * 3600), load)
-            for _ in range(int(load * per_load + dice.random()))
-        ]
+        load = _HOURS[hour.hour]
+        if hour.weekday() >= 5:
+            load *= _WEEKEND
+        count = int(load * sessions_per_load + dice.random())
+        for _ in range(count):
+            second = dice.random() * 3600
+            starting.append((hour + timedelta(seconds=second), load))
     plans: list[SessionPlan] = []
-    for starts, load in sorted(each for each in starting if each[0] <= now - _SPARE):
-        day = int((starts - first) / timedelta(days=days) * tools.PHASES)
+    for starts, load in sorted(starting):
+        if starts > now - _SPARE:
+            break
+        share = (starts - first) / timedelta(days=days)
+        day = int(share * tools.PHASES)
         present = [agent for agent in all_agents() if agent.joins <= day]
-        agent = dice.choices(present, [each.share for each in present])[0]
-        plans.append(SessionPlan(starts, agent, day, load, dice.choice(_TASKS), len(plans)))
+        shares = [agent.share for agent in present]
+        [agent] = dice.choices(present, shares)
+        tasks = dice.choice(_TASKS)
+        plans.append(SessionPlan(starts, agent, day, load, tasks, len(plans)))
     return plans
 
 
 def story_time(day: int, days: int, now: datetime) -> datetime:
     """Return when a day of the story, 0 to 29, begins in `days` days up to `now`; UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight - timedelta(days=days - 1) + timedelta(days=days) * day / tools.PHASES
+    first = midnight - timedelta(days=days - 1)
+    return first + timedelta(days=days) * day / tools.PHASES
 
 
 def play_session(plan: SessionPlan, seed: int, now: datetime) -> Session:
@@ -214,20 +224,30 @@ class _Player:
 
     def _draw_slips(self, tool: tools.SimTool, right: JsonObject) -> tuple[JsonObject, JsonObject]:
         sends, means = right, right
+        agent, dice = self._agent, self._dice
         if tool.old_habit is not None:
-            share = _OLD_HABIT * _WEARS_OFF ** (self._plan.day - tool.since)
-            if self._dice.random() < share:
-                return tool.old_habit.make_slip(right, self._dice) or (sends, means)
-        chance, touched = self._agent.slips, set[str]()
-        weights = [each.weight * self._agent.prone.get(each.kind, 1.0) for each in tool.slips]
-        while tool.slips and self._dice.random() < chance:
-            slip = self._dice.choices(tool.slips, weights)[0]
-            made = slip.make_slip(sends, self._dice) if slip.name not in touched else None
-            if made is not None and (not touched or made[1] is sends):
-                # A second slip may not change what is meant.
-                sends, means = made if not touched else (made[0], means)
-                touched.add(slip.name)
+            days = self._plan.day - tool.since
+            if dice.random() < _OLD_HABIT * _WEARS_OFF**days:
+                return tool.old_habit.make_slip(right, dice) or (sends, means)
+        chance = agent.slips
+        touched: set[str] = set()
+        weights = [each.weight * agent.prone.get(each.kind, 1.0) for each in tool.slips]
+        while tool.slips and dice.random() < chance:
             chance = _ANOTHER_SLIP
+            [slip] = dice.choices(tool.slips, weights)
+            if slip.name in touched:
+                continue
+            made = slip.make_slip(sends, dice)
+            if made is None:
+                continue
+            sent, meant = made
+            if not touched:
+                sends, means = sent, meant
+            elif meant is sends:  # a second slip may not change what is meant
+                sends = sent
+            else:
+                continue
+            touched.add(slip.name)
         return sends, means
 
     def _ask_service(self, task: SimTask, failed: SimCall) -> Generator[FailedCall, Answer, None]:
@@ -312,12 +332,16 @@ class _Player:
         self.at += timedelta(seconds=1 + self._dice.expovariate(1 / _PAUSE_S))
 
     def _draw_remark(self, call: SimCall, *, is_as_meant: bool) -> None:
-        draw, tool, error = self._dice.random(), call.tool, call.execution.error
+        draw = self._dice.random()
+        tool, error = call.tool, call.execution.error
+        remarks = self.played.remarks
         if error is not None:
-            if tool.spec.namespace and call.fault in ("timeout", "unavailable") and draw < _MARKED:
+            is_breakdown = call.fault in ("timeout", "unavailable")
+            if tool.spec.namespace and is_breakdown and draw < _MARKED:
                 severity = self._dice.choice(_SEVERITIES)
-                self.played.remarks.append(Remark(call, error.message, severity))
+                remarks.append(Remark(call, error.message, severity))
         elif not is_as_meant and draw < _NOTICED:
-            self.played.remarks.append(Remark(call, "that is not what I asked for"))
+            remarks.append(Remark(call, "that is not what I asked for"))
         elif is_as_meant and draw < tool.corrected:
-            self.played.remarks.append(Remark(call, self._dice.choice(tool.corrections)))
+            words = self._dice.choice(tool.corrections)
+            remarks.append(Remark(call, words))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import date, time
 from functools import cache
 from importlib.resources import files
-from operator import gt, lt
 from random import Random
 from typing import Any, Literal, NamedTuple
 
@@ -90,39 +89,47 @@ class Slip(NamedTuple):
 
     def make_slip(self, means: JsonObject, dice: Random) -> tuple[JsonObject, JsonObject] | None:
         """Return the sent call and the meant call; None if the slip does not apply."""
+        sends = dict(means)
         if self.kind == "invented":
-            return {**means, self.name: dice.choice(self.how)}, means
+            sends[self.name] = dice.choice(self.how)
+            return sends, means
         if self.kind in ("range", "hidden") and isinstance(self.how, list):
             most, *wrong = self.how
-            return {**means, self.name: dice.choice(wrong)}, {**means, self.name: most}
+            sends[self.name] = dice.choice(wrong)
+            return sends, {**means, self.name: most}
         if self.name not in means:
             return None
-        others = {key: value for key, value in means.items() if key != self.name}
-        if self.kind == "missing":
-            return others, means
         value = means[self.name]
-        if self.kind == "name":
-            return {**others, dice.choice(self.how): value}, means
-        sent = _change_value(value, self.how, dice)
-        return None if sent == value else ({**means, self.name: sent}, means)
+        if self.kind in ("missing", "name"):
+            del sends[self.name]
+            if self.kind == "name":
+                sends[dice.choice(self.how)] = value
+            return sends, means
+        sends[self.name] = _change_value(value, self.how, dice)
+        return None if sends[self.name] == value else (sends, means)
 
 
 def _change_value(value: Any, how: Any, dice: Random) -> JsonValue:
     match how:
         case "list":
             return [value]
+        case "one" if isinstance(value, list):
+            return ", ".join(map(str, value))
         case "one":
-            return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            return str(value)
         case "day":
             form = dice.choice(("%d.%m.%Y", "%Y/%m/%d", "%Y-%m-%dT00:00Z"))
             return date.fromisoformat(value).strftime(form)
         case "time":
-            return time.fromisoformat(value).strftime(dice.choice(("%I:%M %p", "%Hh%M")))
+            form = dice.choice(("%I:%M %p", "%Hh%M"))
+            return time.fromisoformat(value).strftime(form)
         case str():  # as text
             return str(value).lower()
+    text = str(value)
     for pattern, texts in how.items():
-        if re.search(pattern, str(value)):
-            return re.sub(pattern, str(dice.choice(texts)), str(value))
+        if re.search(pattern, text):
+            other = str(dice.choice(texts))
+            return re.sub(pattern, other, text)
     return value  # type: ignore[no-any-return]  # as it came out of a table
 
 
@@ -202,12 +209,13 @@ class HiddenRule(DemoTable):
 
     def applies_to(self, call: JsonObject, moment: CallMoment) -> bool:
         """Return whether the call is refused."""
-        return (
-            _match_all(self.when, call)
-            and not (self.unless and _match_all(self.unless, call))
-            and not (self.kind == "permission" and moment.may_write)
-            and (self.chance == 1 or moment.dice.random() < self.chance)
-        )
+        if not _match_all(self.when, call):
+            return False
+        if self.unless and _match_all(self.unless, call):
+            return False
+        if self.kind == "permission" and moment.may_write:
+            return False
+        return self.chance == 1 or moment.dice.random() < self.chance
 
     def make_fault(self, words: JsonObject) -> ToolFault:
         """Return the refusal."""
@@ -216,14 +224,19 @@ class HiddenRule(DemoTable):
 
 
 def _match_all(patterns: dict[str, str], call: JsonObject) -> bool:
-    return all(
-        call.get(name) is not None and re.search(pattern, str(call[name]))
-        for name, pattern in patterns.items()
-    )
+    for name, pattern in patterns.items():
+        value = call.get(name)
+        if value is None or not re.search(pattern, str(value)):
+            return False
+    return True
 
 
 def _fill_texts(table: JsonObject, words: JsonObject) -> JsonObject:
-    return {k: v.format_map(words) if isinstance(v, str) else v for k, v in table.items()}
+    filled = dict(table)
+    for name, value in table.items():
+        if isinstance(value, str):
+            filled[name] = value.format_map(words)
+    return filled
 
 
 class SimTool(DemoTable):
@@ -269,59 +282,90 @@ class SimTool(DemoTable):
 
     def answer_call(self, parameters: JsonObject, moment: CallMoment) -> JsonValue:
         """Return the tool's answer as it is on that day."""
-        now, drawn = self._read_weather(moment.day), moment.dice.random() / (0.5 + moment.load)
-        wait = 1 + moment.dice.randrange(5)
-        for table in read_demo_table("dialects")["breakdowns"]:  # more in busy hours
+        dice = moment.dice
+        now = self._read_weather(moment.day)
+        drawn = dice.random() / (0.5 + moment.load)  # more breakdowns in busy hours
+        wait = 1 + dice.randrange(5)
+        for table in read_demo_table("dialects")["breakdowns"]:
             drawn -= now[table["share"]]
             if drawn < 0:
                 fields = {key: value for key, value in table.items() if key != "share"}
-                raise HiddenRule(**fields).make_fault({**now, "tool": self.spec.name, "wait": wait})
+                words = {**now, "tool": self.spec.name, "wait": wait}
+                raise HiddenRule(**fields).make_fault(words)
         self.check_schema(parameters)
         call = self._add_defaults(parameters)
         for rule in self.rules:
             if rule.applies_to(call, moment):
                 raise rule.make_fault(call)
-        counts = {k: moment.dice.randrange(v) for k, v in self.result.items() if type(v) is int}
-        return _fill_texts(self.result, call) | counts
+        result = _fill_texts(self.result, call)
+        for name, most in self.result.items():
+            if type(most) is int:
+                result[name] = dice.randrange(most)
+        return result
 
     def _read_weather(self, day: int) -> dict[str, Any]:
-        spells = (each for each in self.drift if each["days"][0] <= day <= each["days"][1])
-        return {**read_demo_table("dialects")["calm"], **next(spells, {})}
+        weather = dict(read_demo_table("dialects")["calm"])
+        for spell in self.drift:
+            first, last = spell["days"]
+            if first <= day <= last:
+                return weather | spell
+        return weather
 
     def check_schema(self, parameters: JsonObject) -> None:
         """Refuse what the schema refuses; the first fault is shown, in the server's dialect."""
+        dialect = read_demo_table("dialects")[self.dialect]
+        types, codes = dialect.get("types", {}), dialect.get("codes", {})
         for kind, name, words in self._find_faults(parameters):
-            value, dialect = parameters.get(name), read_demo_table("dialects")[self.dialect]
-            known = {"tool": self.spec.name, "name": name, "given": type(value).__name__}
+            value = parameters.get(name)
+            message = dialect[kind].format(
+                value=value, tool=self.spec.name, name=name, given=type(value).__name__, **words
+            )
             raise ToolFault(
-                kind, dialect[kind].format(value=value, **known, **words),
-                type=dialect.get("types", {}).get(kind, dialect["type"]),
-                code=dialect.get("codes", {}).get(kind, dialect.get("code")),
-            )  # fmt: skip
+                kind,
+                message,
+                type=types.get(kind, dialect["type"]),
+                code=codes.get(kind, dialect.get("code")),
+            )
 
     def _find_faults(self, call: JsonObject) -> Iterator[tuple[FaultKind, str, dict[str, Any]]]:
-        yield from (("unknown_parameter", name, {}) for name in call if name not in self.properties)
-        yield from (("missing_parameter", name, {}) for name in self.required if name not in call)
-        words, sent = read_demo_table("dialects"), dict[str, Any](call)
-        for name, value in sent.items():
-            wanted: dict[str, Any] = self.properties[name]
-            if type(value) not in _TYPES[wanted["type"]]:
-                kind = wanted["type"]
-                yield "wrong_type", name, {"wanted": kind, **words["types"][kind]}
-            if value not in wanted.get("enum", [value]):
-                quoted = [repr(each) for each in wanted["enum"]]
-                listed = f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-                shown = {"choices": wanted["enum"], "piped": " | ".join(quoted), "listed": listed}
-                yield "not_a_choice", name, shown
-            if "pattern" in wanted and not re.search(wanted["pattern"], str(value), re.ASCII):
-                yield "wrong_form", name, {"form": words["forms"][wanted["pattern"]]}
-            for bound, side, is_past in (("maximum", "upper", gt), ("minimum", "lower", lt)):
-                if bound in wanted and is_past(value, wanted[bound]):
-                    yield "out_of_range", name, {"bound": wanted[bound], **words[side]}
+        for name in call:
+            if name not in self.properties:
+                yield "unknown_parameter", name, {}
+        for name in self.required:
+            if name not in call:
+                yield "missing_parameter", name, {}
+        for name, value in call.items():
+            yield from self._find_value_faults(name, value)
+
+    def _find_value_faults(
+        self, name: str, value: Any
+    ) -> Iterator[tuple[FaultKind, str, dict[str, Any]]]:
+        words = read_demo_table("dialects")
+        wanted: dict[str, Any] = self.properties[name]
+        kind = wanted["type"]
+        if type(value) not in _TYPES[kind]:
+            yield "wrong_type", name, {"wanted": kind, **words["types"][kind]}
+        choices = wanted.get("enum", [value])
+        if value not in choices:
+            quoted = [repr(each) for each in choices]
+            listed = f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+            shown = {"choices": choices, "piped": " | ".join(quoted), "listed": listed}
+            yield "not_a_choice", name, shown
+        pattern = wanted.get("pattern", "")
+        if not re.search(pattern, str(value), re.ASCII):
+            yield "wrong_form", name, {"form": words["forms"][pattern]}
+        highest, lowest = wanted.get("maximum"), wanted.get("minimum")
+        if highest is not None and value > highest:
+            yield "out_of_range", name, {"bound": highest, **words["upper"]}
+        if lowest is not None and value < lowest:
+            yield "out_of_range", name, {"bound": lowest, **words["lower"]}
 
     def _add_defaults(self, parameters: JsonObject) -> JsonObject:
-        known = self.properties.items()
-        return {name: each["default"] for name, each in known if "default" in each} | parameters
+        call: JsonObject = {}
+        for name, schema in self.properties.items():
+            if "default" in schema:
+                call[name] = schema["default"]
+        return call | parameters
 
     def is_same_call(self, left: JsonObject, right: JsonObject) -> bool:
         """Return whether two calls ask for the same, defaults filled in."""

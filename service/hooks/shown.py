@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from rapidfuzz import fuzz
@@ -70,13 +71,16 @@ class SessionView:
         """
         for call in reversed(self.session):
             role = self.role_of(call)
-            if call.error is None and role is not None and role.path:
+            if call.error is not None or role is None:
+                continue
+            if role.path:
                 yield from texts_at(call.arguments, role.path)
-            if call.error is None and role is not None and role.role != "fetch":
+            if role.role != "fetch":
                 yield from _PATH.findall(call.result[:MAX_TEXT])
-            if call.error is None and role is not None and role.role == "shell":
+            if role.role == "shell":
                 for command in texts_at(call.arguments, role.command):
-                    yield from (word for word in _WORD.findall(command) if _IS_PATH.search(word))
+                    words: list[str] = _WORD.findall(command)
+                    yield from filter(_IS_PATH.search, words)
 
     def texts_of(self, path: str) -> Iterator[str]:
         """Yield the contents of a file that the session saw, newest first, without line numbers."""
@@ -84,33 +88,43 @@ class SessionView:
             role = self.role_of(call)
             if call.error is not None or role is None:
                 continue
+            result = call.result[: 10 * MAX_TEXT]
             if role.role == "shell":
-                if any(
-                    path.rpartition("/")[2] in c for c in texts_at(call.arguments, role.command)
-                ):
-                    yield call.result[: 10 * MAX_TEXT]
+                name = path.rpartition("/")[2]
+                commands = texts_at(call.arguments, role.command)
+                if any(name in command for command in commands):
+                    yield result
             elif role.patch:
                 patch = "\n".join(texts_at(call.arguments, role.patch))
                 if path in patch:
-                    yield "\n".join(line[1:] for line in patch.split("\n") if line[:1] in " +")
-            elif role.path and any(
-                is_same_path(p, path) for p in texts_at(call.arguments, role.path)
-            ):
-                yield from texts_at(call.arguments, role.new) if role.new else ()
+                    yield _new_lines(patch)
+            elif role.path:
+                paths = texts_at(call.arguments, role.path)
+                if not any(is_same_path(each, path) for each in paths):
+                    continue
+                if role.new:
+                    yield from texts_at(call.arguments, role.new)
                 if role.role == "read":
-                    yield _strip_numbers(call.result[: 10 * MAX_TEXT])
+                    yield _strip_numbers(result)
+
+
+def _new_lines(patch: str) -> str:
+    """Return the lines of a file that a patch leaves or adds."""
+    lines = patch.split("\n")
+    return "\n".join(line[1:] for line in lines if line[:1] in " +")
 
 
 def _strip_numbers(text: str) -> str:
     """Return a file's text without the line numbers that a client shows it with."""
     bare, numbered = _LINE_NUMBER.subn("", text)
-    return bare if numbered >= text.strip("\n").count("\n") / 2 else text
+    breaks = text.strip("\n").count("\n")
+    return bare if numbered >= breaks / 2 else text
 
 
 def texts_at(arguments: object, name: str) -> list[str]:
     """Return the texts under a name, at any depth: of `commands`, each of its list."""
+    found: list[str] = []
     if isinstance(arguments, dict):
-        found = []
         for key, value in arguments.items():
             if key == name and isinstance(value, str):
                 found.append(value)
@@ -118,33 +132,37 @@ def texts_at(arguments: object, name: str) -> list[str]:
                 found += [each for each in value if isinstance(each, str)]
             if isinstance(value, dict | list):
                 found += texts_at(value, name)
-        return found
-    if isinstance(arguments, list):
-        return [
-            text for each in arguments if isinstance(each, dict) for text in texts_at(each, name)
-        ]
-    return []
+    elif isinstance(arguments, list):
+        for each in arguments:
+            if isinstance(each, dict):
+                found += texts_at(each, name)
+    return found
 
 
 def is_same_path(one: str, other: str) -> bool:
     """Return whether two paths are the same, or one is the end of the other."""
-    one, other = one.removeprefix("./").rstrip("/"), other.removeprefix("./").rstrip("/")
-    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+    one = one.removeprefix("./").rstrip("/")
+    other = other.removeprefix("./").rstrip("/")
+    if one == other:
+        return True
+    return one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
 def nearest_text(wanted: str, texts: Iterable[str]) -> str | None:
     """Return the lines of the texts that are most similar to the wanted ones."""
     lines = wanted.strip("\n").split("\n")
+    size = len(lines)
+    first = next((line.strip() for line in lines if line.strip()), "")
     best, found = _NEAR_TEXT, None
     for text in texts:
         if wanted in text:
             continue  # it was there once, and is there no longer
         of_text = text.split("\n")
-        first = next((line.strip() for line in lines if line.strip()), "")
-        starts = range(max(1, len(of_text) - len(lines) + 1))
-        likely = sorted(starts, key=lambda at: -fuzz.ratio(first, of_text[at].strip()))[:40]
-        for at in likely:
-            window = "\n".join(of_text[at : at + len(lines)])
+        alike = [fuzz.ratio(first, line.strip()) for line in of_text]
+        starts = range(max(1, len(of_text) - size + 1))
+        likely = sorted(starts, key=lambda at: -alike[at])
+        for at in likely[:40]:
+            window = "\n".join(of_text[at : at + size])
             score = fuzz.ratio(wanted[:4_000], window[:4_000])
             if score > best:
                 best, found = score, window
@@ -156,9 +174,12 @@ def nearest_text(wanted: str, texts: Iterable[str]) -> str | None:
 def doubled_part(path: str) -> tuple[str, str] | None:
     """Return the folder and the part that is named twice: `/a/b` and `b` of `/a/b/b`."""
     parts = path.split("/")
-    for size in range(len(parts) // 2, 0, -1):
-        if parts[-size:] == parts[-2 * size : -size] and (size > 1 or path.startswith("/")):
-            return "/".join(parts[:-size]), "/".join(parts[-size:])
+    least = 1 if path.startswith("/") else 2
+    for size in range(len(parts) // 2, least - 1, -1):
+        last = parts[-size:]
+        before = parts[-2 * size : -size]
+        if last == before:
+            return "/".join(parts[:-size]), "/".join(last)
     return None
 
 
@@ -168,25 +189,33 @@ def near_paths(given: str, paths: Iterable[str]) -> tuple[str, ...]:
     A seen path may end with the given path, have its name in another folder, or have a name and a
     folder that differ by a slip.
     """
-    folder, _, name = given.rpartition("/")
-    scored: dict[str, float] = {}
-    for path, _ in zip(_with_folders(paths), range(_MAX_PATHS), strict=False):
+    scores: dict[str, float] = {}
+    for path in islice(_with_folders(paths), _MAX_PATHS):
         seen = path.rstrip("/")
-        if seen in scored or seen == given or not seen or seen in (".", ".."):
-            continue
-        seen_folder, _, seen_name = seen.rpartition("/")
-        scored[seen] = 0.0
-        if seen.endswith(f"/{given.removeprefix('./')}") and "/" in given:
-            scored[seen] = 300.0
-        elif seen_name == name and not given.endswith(f"/{seen}"):
-            scored[seen] = 150.0 + fuzz.ratio(folder, seen_folder) / 2
-        elif _read_suffix(seen_name) == _read_suffix(name):
-            alike = fuzz.ratio(name, seen_name)
-            if alike >= _NEAR_NAME and _are_near_folders(folder, seen_folder):
-                scored[seen] = alike
-    best = sorted((path for path in scored if scored[path]), key=lambda path: -scored[path])
-    floor = scored[best[0]] - 25 if best else 0.0
-    return tuple(path for path in best[:3] if scored[path] >= floor)
+        if seen not in scores and seen not in ("", ".", "..", given):
+            scores[seen] = _score_path(given, seen)
+    found = [path for path, score in scores.items() if score]
+    best = sorted(found, key=lambda path: -scores[path])
+    if not best:
+        return ()
+    floor = scores[best[0]] - 25
+    return tuple(path for path in best[:3] if scores[path] >= floor)
+
+
+def _score_path(given: str, seen: str) -> float:
+    """Return how likely a seen path is meant by a given one; 0 if it is not near."""
+    folder, _, name = given.rpartition("/")
+    seen_folder, _, seen_name = seen.rpartition("/")
+    end = given.removeprefix("./")
+    if "/" in given and seen.endswith(f"/{end}"):
+        return 300.0
+    if seen_name == name and not given.endswith(f"/{seen}"):
+        return 150.0 + fuzz.ratio(folder, seen_folder) / 2
+    if _read_suffix(seen_name) != _read_suffix(name):
+        return 0.0
+    alike = fuzz.ratio(name, seen_name)
+    is_near = alike >= _NEAR_NAME and _are_near_folders(folder, seen_folder)
+    return alike if is_near else 0.0
 
 
 def _with_folders(paths: Iterable[str]) -> Iterator[str]:
@@ -227,9 +256,13 @@ def help_of(known: SessionView, program: str) -> list[str]:
         role = known.role_of(call)
         if role is None or role.role != "shell":
             continue
-        commands = texts_at(call.arguments, role.command)
-        if not any(words[0] == program for c in commands for words in programs_of(c)):
+        programs: list[str] = []
+        for command in texts_at(call.arguments, role.command):
+            programs += [words[0] for words in programs_of(command)]
+        if program not in programs:
             continue
-        if options := options_in((call.result or call.error or "")[:MAX_TEXT]):
+        text = call.result or call.error or ""
+        options = options_in(text[:MAX_TEXT])
+        if options:
             return options
     return []
