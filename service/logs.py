@@ -22,15 +22,18 @@ _LEVELS = logging.getLevelNamesMapping()
 def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Send every log record of the process through our formatter, once per process."""
     stream = sys.stderr if stream is None else stream
-    text = settings.format == "text" or (settings.format == "auto" and stream.isatty())
+    is_text = settings.format == "text"
+    if settings.format == "auto":
+        is_text = stream.isatty()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(TextFormatter() if text else JsonFormatter())
+    handler.setFormatter(TextFormatter() if is_text else JsonFormatter())
+    level = _LEVELS[settings.level.upper()]
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(max(_LEVELS[settings.level.upper()], logging.INFO))
+    root.setLevel(max(level, logging.INFO))
     # Below INFO only our own packages speak: libraries log bodies and SQL when asked for debug.
-    for room in ("service", "ingest", "retrieval", "embeddings", "mongo", "aftercall"):
-        logging.getLogger(room).setLevel(_LEVELS[settings.level.upper()])
+    for package in ("service", "ingest", "retrieval", "embeddings", "mongo", "aftercall"):
+        logging.getLogger(package).setLevel(level)
     # Its start and stop lines repeat what `serve` states in its own.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
@@ -52,15 +55,17 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
+        time = _read_time(record)
         line: dict[str, Any] = {
-            "time": _format_time(record).isoformat(timespec="milliseconds"),
+            "time": time.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
             **_list_fields(record),
         }
-        if record.exc_info and record.exc_info[1]:
-            line["exception"] = list(describe_exception(record.exc_info[1]))
+        error = _read_error(record)
+        if error is not None:
+            line["exception"] = list(describe_exception(error))
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -69,12 +74,15 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of text; an exception follows on lines of its own."""
-        fields = " ".join(f"{name}={value}" for name, value in _list_fields(record).items())
-        clock = _format_time(record).astimezone().strftime("%H:%M:%S")
-        line = f"{clock} {record.levelname.lower():7} {record.getMessage()} {fields}".rstrip()
-        if record.exc_info and record.exc_info[1]:
-            line = "\n  ".join((line, *describe_exception(record.exc_info[1])))
-        return line
+        fields = [f"{name}={value}" for name, value in _list_fields(record).items()]
+        here = _read_time(record).astimezone()
+        clock = here.strftime("%H:%M:%S")
+        level = f"{record.levelname.lower():7}"
+        line = " ".join((clock, level, record.getMessage(), *fields)).rstrip()
+        error = _read_error(record)
+        if error is None:
+            return line
+        return "\n  ".join((line, *describe_exception(error)))
 
 
 def describe_exception(error: BaseException) -> Iterator[str]:
@@ -83,14 +91,19 @@ def describe_exception(error: BaseException) -> Iterator[str]:
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        yield f"{type(current).__module__}.{type(current).__qualname__}"
+        kind = type(current)
+        yield f"{kind.__module__}.{kind.__qualname__}"
         for frame in traceback.extract_tb(current.__traceback__)[-12:]:
             yield f"at {frame.filename}:{frame.lineno} in {frame.name}"
         current = current.__cause__ or current.__context__
 
 
-def _format_time(record: logging.LogRecord) -> datetime:
+def _read_time(record: logging.LogRecord) -> datetime:
     return datetime.fromtimestamp(record.created, UTC)
+
+
+def _read_error(record: logging.LogRecord) -> BaseException | None:
+    return record.exc_info[1] if record.exc_info else None
 
 
 def _list_fields(record: logging.LogRecord) -> Mapping[str, object]:

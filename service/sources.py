@@ -20,6 +20,7 @@ MAX_RECODED = 512 * 1024 * 1024
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ZIP = b"PK\x03\x04"
 _FIRST_BYTES = 4
+_BUFFER_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,20 @@ def expand_paths(paths: Sequence[str]) -> list[Source]:
             continue
         place = Path(path).expanduser()
         if place.is_dir():
-            files = sorted(each for each in place.rglob("*") if each.is_file())
+            matches = list(place.rglob("*"))
         elif place.exists() or not glob.has_magic(path):
             found.setdefault(str(place), Source(str(place)))
             continue
         else:
-            matches = map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  # also of a root
-            files = sorted(each for each in matches if each.is_file())
+            names = glob.glob(str(place), recursive=True)  # noqa: PTH207  # also of a root
+            matches = list(map(Path, names))
+        files = sorted(each for each in matches if each.is_file())
         if not files:
             raise ArchiveError(f"{path} means no file")
+        is_named = len(paths) == len(files) == 1
         for each in files:
-            found.setdefault(str(each), Source(str(each), is_named=len(paths) == 1 == len(files)))
+            source = Source(str(each), is_named=is_named)
+            found.setdefault(source.name, source)
     return list(found.values())
 
 
@@ -76,11 +80,13 @@ def open_source(source: Source) -> Iterator[Iterator[tuple[str, io.BufferedReade
 
 def _open_members(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, io.BufferedReader]]:
     for member in archive.infolist():
-        if not member.is_dir():
-            with archive.open(member) as opened:
-                stream = io.BufferedReader(cast("io.RawIOBase", opened), 1024 * 1024)
-                place = f"{name}!{member.filename}"
-                yield place, _recode_stream(stream, place)
+        if member.is_dir():
+            continue
+        with archive.open(member) as opened:
+            raw = cast("io.RawIOBase", opened)
+            stream = io.BufferedReader(raw, _BUFFER_BYTES)
+            place = f"{name}!{member.filename}"
+            yield place, _recode_stream(stream, place)
 
 
 def _recode_stream(stream: "io.BufferedReader[Any]", name: str) -> "io.BufferedReader[Any]":
@@ -90,5 +96,6 @@ def _recode_stream(stream: "io.BufferedReader[Any]", name: str) -> "io.BufferedR
     data = stream.read(MAX_RECODED + 1)
     if len(data) > MAX_RECODED:
         raise ArchiveError(f"{name} is UTF-16 of more than {MAX_RECODED:,} bytes: make it UTF-8")
-    text = data.decode("utf-16", "replace").encode("utf-8", "replace")
-    return io.BufferedReader(cast("io.RawIOBase", io.BytesIO(text)))
+    text = data.decode("utf-16", "replace")
+    recoded = io.BytesIO(text.encode("utf-8", "replace"))
+    return io.BufferedReader(cast("io.RawIOBase", recoded))

@@ -53,33 +53,39 @@ def _complete_document(document: dict[str, Any]) -> dict[str, Any]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             extra = data["operations"][f"{method.upper()} {path}"]
-            operation["responses"].pop("422", None)
-            description = operation["description"].partition("\nRaises:\n")[0]
-            operation["description"] = description.rstrip()
-            if "security" in operation:
-                operation["security"].insert(0, {})  # on loopback, until there is a key
-            if "bodyContent" in extra:
-                operation["requestBody"] = {"required": True, "content": extra["bodyContent"]}
-            if "body" in extra:
-                content = operation["requestBody"]["content"]["application/json"]
-                content["examples"] = {name: {"value": v} for name, v in extra["body"].items()}
-            _add_answer(operation, extra)
+            _complete_operation(operation, extra)
+            errors = data["errors"] | extra.get("errors", {})
             for status in sorted(_list_errors(path, operation, extra)):
-                error = extra.get("errors", {}).get(status) or data["errors"][status]
-                operation["responses"][status] = _describe_error(status, error)
+                operation["responses"][status] = _describe_error(status, errors[status])
     schemas = document["components"]["schemas"]
     for of_fastapi in ("HTTPValidationError", "ValidationError"):
         schemas.pop(of_fastapi, None)
-    _, errors = models_json_schema(
+    _, error_schema = models_json_schema(
         [(ErrorResponse, "validation")], ref_template=f"{_REFERENCE}{{model}}"
     )
-    schemas.update(errors["$defs"])
+    schemas.update(error_schema["$defs"])
     for methods in document["paths"].values():
         for operation in methods.values():
-            for taken in (operation.get("requestBody"), operation.get("parameters")):
-                _bound_schema(taken, schemas, {"Json"})
+            _bound_schema(operation.get("requestBody"), schemas, {"Json"})
+            _bound_schema(operation.get("parameters"), schemas, {"Json"})
     schemas["Json"] = _JSON
     return document
+
+
+def _complete_operation(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    operation["responses"].pop("422", None)
+    description = operation["description"].partition("\nRaises:\n")[0]
+    operation["description"] = description.rstrip()
+    if "security" in operation:
+        operation["security"].insert(0, {})  # on loopback, until there is a key
+    if "bodyContent" in extra:
+        operation["requestBody"] = {"required": True, "content": extra["bodyContent"]}
+    if "body" in extra:
+        content = operation["requestBody"]["content"]["application/json"]
+        examples = content["examples"] = {}
+        for name, value in extra["body"].items():
+            examples[name] = {"value": value}
+    _add_answer(operation, extra)
 
 
 _NO_NUL = "^[^\\x00]*$"
@@ -118,9 +124,12 @@ def _bound_schema(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None
     kind = part.get("type")
     if kind == "string" and not _SAYS_MORE & part.keys():
         part["pattern"] = _NO_NUL
-    is_free = part.get("additionalProperties", True) is True and "properties" not in part
-    if is_free and (kind == "object" or (isinstance(kind, list) and "object" in kind)):
-        part |= {"additionalProperties": _ANY, "propertyNames": {"pattern": _NO_NUL}}
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "object" not in kinds or "properties" in part:
+        return
+    if part.get("additionalProperties", True) is True:
+        part["additionalProperties"] = _ANY
+        part["propertyNames"] = {"pattern": _NO_NUL}
 
 
 def _add_answer(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
@@ -136,22 +145,25 @@ def _add_answer(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
 
 
 def _list_errors(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
-    of_parts = (_OF_PARTS[part] for part in _OF_PARTS.keys() & operation.keys())
-    statuses = _ALWAYS.union(extra.get("errors", ()), *of_parts)
-    return statuses if path in ("/healthz", "/metrics") else statuses | {"503"}
+    statuses = _ALWAYS.union(extra.get("errors", ()))
+    for part, of_part in _OF_PARTS.items():
+        if part in operation:
+            statuses |= of_part
+    if path not in ("/healthz", "/metrics"):
+        statuses.add("503")
+    return statuses
 
 
 def _describe_error(status: str, error: Mapping[str, str]) -> dict[str, Any]:
-    example = {"error": {"code": error["code"], "message": error["message"], "details": None}}
-    schema = {"$ref": f"{_REFERENCE}ErrorResponse"}
+    body = {"code": error["code"], "message": error["message"], "details": None}
+    content = {"schema": {"$ref": f"{_REFERENCE}ErrorResponse"}, "example": {"error": body}}
     described: dict[str, Any] = {
         "description": error["description"],
-        "content": {"application/json": {"schema": schema, "example": example}},
+        "content": {"application/json": content},
     }
     if status in ("429", "503"):
-        described["headers"] = {
-            "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}
-        }
+        wait = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+        described["headers"] = {"Retry-After": wait}
     return described
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
 
-from aftercall.models import AuditRecord
+from aftercall.models import AuditRecord, KnownKey
 from service.api.keys import AuditQuery, list_keys, read_audit
 from service.dashboard import html as h
 from service.dashboard import words as w
@@ -34,22 +34,29 @@ _ENTRIES: Final = (
 
 def fold_entries(entries: Iterable[AuditRecord]) -> list[list[AuditRecord]]:
     """Put together neighbours with the same principal, action and workspace."""
-    groups = groupby(entries, key=lambda each: (each.principal, each.action, each.workspace))
-    return [list(fold) for _, fold in groups]
+
+    def group_key(each: AuditRecord) -> tuple[str, str, str]:
+        return each.principal, each.action, each.workspace
+
+    return [list(fold) for _, fold in groupby(entries, key=group_key)]
 
 
 async def show_keys(look: Look) -> Shown:
     """Return the page."""
-    context, caller = look.context, look.context.caller
-    may = look.may_change
-    space = KeySpace(context.keys, caller)
-    found = await list_keys(space) if may else None
-    audit = await read_audit(space, AuditQuery(limit=500)) if may else None
+    keyring = look.context.keys
+    keys: list[KnownKey] = []
+    entries: list[list[AuditRecord]] = []
+    if look.may_change:
+        space = KeySpace(keyring, look.context.caller)
+        found = await list_keys(space)
+        keys = found.keys
+        audit = await read_audit(space, AuditQuery(limit=500))
+        entries = fold_entries(audit.entries)
     return look.shows(
         "Keys",
         "keys",
-        keys=found.keys if found else [],
-        entries=fold_entries(audit.entries) if audit else [],
+        keys=keys,
+        entries=entries,
         columns=(_KEYS, _ENTRIES),
-        is_required=context.keys.is_required,
+        is_required=keyring.is_required,
     )

@@ -10,7 +10,6 @@ from aftercall.json_patch import Operation, diff
 from aftercall.json_values import canonical_json
 from aftercall.models import Account, Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
-from aftercall.tables import gathered
 from mongo.records import ToolKey
 from retrieval.knowledge.calls.account import Grounds
 from retrieval.knowledge.calls.matching import account_of
@@ -23,7 +22,7 @@ from retrieval.knowledge.rows.documents import document_id
 from retrieval.knowledge.rows.log import executions, repairs
 from retrieval.knowledge.rows.registry import UnknownNameError
 from retrieval.knowledge.tool.record import ToolRecord, may_be_told
-from retrieval.knowledge.tool.rules import rule_trials
+from retrieval.knowledge.tool.rules import RepairRule, rule_trials
 from service.api.patterns import find_patterns, read_pattern_history
 from service.context import Space
 from service.dashboard import html as h
@@ -60,14 +59,17 @@ class ShownRepair:
         `replace /topK: 50 -> 10`, `add /page: 1`, `remove /tz (was "CET")`. Empty: nothing was.
         """
         operations = diff(self.failed.parameters, self.mended.parameters)
-        left = len(operations) - _MAX_CHANGES
         shown = [_operation_line(each) for each in operations[:_MAX_CHANGES]]
-        return [*shown, f"and {left} more"] if left > 0 else shown
+        left = len(operations) - _MAX_CHANGES
+        if left > 0:
+            shown.append(f"and {left} more")
+        return shown
 
     @property
     def waited_ms(self) -> float:
         """Milliseconds from the failure to the success, by the callers' own clocks."""
-        return max(0.0, (self.mended.timestamp - self.failed.timestamp).total_seconds() * 1_000)
+        waited = self.mended.timestamp - self.failed.timestamp
+        return max(0.0, waited.total_seconds() * 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,12 @@ class PatternEvidence:
     def glimpse(self) -> str:
         """Its gist in one line: what a repair changed, else what the tool stated."""
         if self.repairs:
-            return w.format_line("; ".join(self.repairs[0].changes) or w.SAME_CALL, 200)
+            changes = "; ".join(self.repairs[0].changes)
+            return w.format_line(changes or w.SAME_CALL, 200)
         error = self.examples[0].error if self.examples else None
-        return w.format_line(w.error_words(error), 200) if error else ""
+        if error is None:
+            return ""
+        return w.format_line(w.error_words(error), 200)
 
 
 async def gather_evidence(
@@ -100,12 +105,19 @@ async def gather_evidence(
         if tool not in of_tools:
             of_tools[tool] = await repairs(context.store, tool, _MAX_LOOKED)
         belongs = belonging_to(workspace, each)
-        mending[each.pattern_id] = [row for row in of_tools[tool] if belongs(row.signature)][:most]
-    ids = {each for pattern in patterns for each in pattern.examples}
-    for row in (row for rows in mending.values() for row in rows):
-        ids |= {row.failed_id, row.mended_id}
-    found = await executions(context.store.events, workspace, sorted(ids)) if ids else []
-    calls = {each.execution.execution_id: context.redactor.call(each.execution) for each in found}
+        of_pattern = [row for row in of_tools[tool] if belongs(row.signature)]
+        mending[each.pattern_id] = of_pattern[:most]
+    ids: set[str] = set()
+    for pattern in patterns:
+        ids.update(pattern.examples)
+    for rows in mending.values():
+        for row in rows:
+            ids |= {row.failed_id, row.mended_id}
+    calls: dict[str, Execution] = {}
+    if ids:
+        for stored in await executions(context.store.events, workspace, sorted(ids)):
+            call = stored.execution
+            calls[call.execution_id] = context.redactor.call(call)
     shown = {}
     for pattern in patterns:
         rows = mending.get(pattern.pattern_id, [])
@@ -157,10 +169,8 @@ def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
 
 def _operation_line(operation: Operation) -> str:
     path = w.format_line(operation.path, _MAX_VALUE)
-    before, value = (
-        w.format_line(canonical_json(each), _MAX_VALUE)
-        for each in (operation.before, operation.value)
-    )
+    before = w.format_line(canonical_json(operation.before), _MAX_VALUE)
+    value = w.format_line(canonical_json(operation.value), _MAX_VALUE)
     return {
         "add": f"add {path}: {value}",
         "remove": f"remove {path} (was {before})",
@@ -169,14 +179,15 @@ def _operation_line(operation: Operation) -> str:
 
 
 def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
-    secret = next((str(step) for step in edit.path if redactor.is_secret_name(str(step))), None)
+    steps = map(str, edit.path)
+    secret = next(filter(redactor.is_secret_name, steps), None)
     if secret is None:
         return edit
-    masked = {
-        name: next(iter(redactor.parameters("", {secret: value}).values()))
-        for name, value in edit.model_dump(include={"before", "value", "text"}).items()
-    }
-    return edit.model_copy(update=masked)
+    values = edit.model_dump(include={"before", "value", "text"})
+    for name, value in values.items():
+        [masked] = redactor.parameters("", {secret: value}).values()
+        values[name] = masked
+    return edit.model_copy(update=values)
 
 
 def state_words(pattern: FailurePattern) -> str:
@@ -184,11 +195,15 @@ def state_words(pattern: FailurePattern) -> str:
 
     If it came back, the words name the tool's versions.
     """
-    if (review := pattern.review) is None or not review.reopened:
+    review = pattern.review
+    if review is None or not review.reopened:
         return pattern.state
-    since = f", resolved in {w.format_line(review.version)}" if review.version else ""
-    now = f", the latest is {w.format_line(review.version_now)}" if review.version_now else ""
-    return f"came back{since}{now}"
+    words = "came back"
+    if review.version:
+        words += f", resolved in {w.format_line(review.version)}"
+    if review.version_now:
+        words += f", the latest is {w.format_line(review.version_now)}"
+    return words
 
 
 def mended_share(pattern: FailurePattern) -> float | None:
@@ -261,24 +276,28 @@ async def _read_evidence(
 
 def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[h.Row]:
     """Return the rules of a pattern's signatures, the surest first; the same edits are one rule."""
-    same = gathered(
-        (edit_key(rule.edits), rule)
-        for kind in (record.knowledge.signatures.values() if record.knowledge else ())
-        if belongs(kind.signature)
-        for rule, _ in kind.told_rules()
-    )
-    rows: list[dict[str, Any]] = [
-        {
-            "lesson": lesson_in_words(each[0].edits, redactor) if each[0].edits else _SAME_CALL,
-            "repairs": sum(rule.repairs for rule in each),
-            "agents": max(len(rule.menders()) for rule in each),
-            "worked": sum(rule.successes for rule in each),
-            "failed": sum(rule.failures for rule in each),
-            "sure": max(lower_bound(rule_trials(rule)) for rule in each),
-            "told": "yes" if any(may_be_told(rule, record) for rule in each) else "no",
-            "last_seen": max((rule.last_seen for rule in each if rule.last_seen), default=None),
+    if record.knowledge is None:
+        return []
+    same: dict[str, list[RepairRule]] = {}
+    for kind in record.knowledge.signatures.values():
+        if belongs(kind.signature):
+            for rule, _ in kind.told_rules():
+                same.setdefault(edit_key(rule.edits), []).append(rule)
+    rows: list[dict[str, Any]] = []
+    for rules in same.values():
+        edits = rules[0].edits
+        seen = [rule.last_seen for rule in rules if rule.last_seen]
+        is_told = any(may_be_told(rule, record) for rule in rules)
+        row = {
+            "lesson": lesson_in_words(edits, redactor) if edits else _SAME_CALL,
+            "repairs": sum(rule.repairs for rule in rules),
+            "agents": max(len(rule.menders()) for rule in rules),
+            "worked": sum(rule.successes for rule in rules),
+            "failed": sum(rule.failures for rule in rules),
+            "sure": max(lower_bound(rule_trials(rule)) for rule in rules),
+            "told": "yes" if is_told else "no",
+            "last_seen": max(seen, default=None),
         }
-        for each in same.values()
-    ]
+        rows.append(row)
     rows.sort(key=lambda row: (-row["sure"], -row["repairs"], row["lesson"]))
     return list(rows[:20])

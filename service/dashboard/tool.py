@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from aftercall.models import ToolHealth
+from aftercall.models import RankedTool, ToolHealth
 from aftercall.models.tools import same_version
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.answers.fitness.score import quality_of
 from retrieval.knowledge.rows.registry import UnknownNamespaceError, UnknownToolError, recorded_name
-from retrieval.knowledge.rows.statistics import NO_VERSION, ToolTrials
+from retrieval.knowledge.rows.statistics import NO_VERSION, ToolTrials, VersionStatistics
 from service.api.health import read_health, read_qualities, read_recorded_health
 from service.api.known_tools import KnownToolsQuery, write_known_tools
 from service.api.patterns import read_pattern_statistics
@@ -45,32 +45,44 @@ async def show_tool(look: Look) -> Shown:
     server, name = look.query.get("server", ""), look.query.get("name", "")
     key = ToolKey(look.workspace, server or None, name)
     try:
-        health = await (
-            read_health(look.space, asked) if asked else read_recorded_health(look.context, key)
-        )
+        if asked:
+            health = await read_health(look.space, asked)
+        else:
+            health = await read_recorded_health(look.context, key)
     except UnknownToolError as error:
-        return _show_unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
+        recorded = f"{server}/{name}" if server else name
+        return _show_unknown(look, asked or recorded, error.nearest)
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
-    now, former = (
-        ToolWindow(window=each, tool_name=key.tool_name, server_name=key.server_name)
-        for each in (look.window, look.before)
-    )
+    now = ToolWindow(window=look.window, tool_name=key.tool_name, server_name=key.server_name)
+    former = now.model_copy(update={"window": look.before})
     trend = await read_trend(look.space, now)
     latency = await read_latency(look.space, now)
     evidence = await look.rarely(f"evidence of {key}", lambda: read_evidence(look, health))
     met = await read_pattern_statistics(look.space, WindowList(window=look.window, limit=500))
     earlier = await read_trend(look.space, former)
+    qualities = await read_qualities(look.space, [key])
     took = [each.duration_ms for each in latency.points]
     at = w.label_axis([each.at for each in latency.points])
-    lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
-    rows = evidence["parameters"].rows if evidence["parameters"] else []
-    rates = {w.format_line(e.version): e.points for e in reversed(trend.versions[:_MAX_LINES])}
+    lines: dict[str, list[float | None]] = {}
+    for quantile in ("p50", "p95", "p99"):
+        lines[quantile] = [getattr(each, quantile, None) for each in took]
+    parameters = evidence["parameters"]
+    rows = parameters.rows if parameters else []
+    rates = {}
+    for version in reversed(trend.versions[:_MAX_LINES]):
+        rates[w.format_line(version.version)] = version.points
+    place = tool_place(health.tool)
+    patterns = [each for each in met.patterns if tool_place(each.pattern.tool) == place]
+    candidates: list[tuple[str, RankedTool]] = []
+    for namespace, best in evidence["fitness"]:
+        candidates += [(namespace, each) for each in best.candidates]
+    reports = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
     return look.shows(
         w.format_tool(health.tool),
         "tool",
         of=trend,
         health=health,
-        quality=(await read_qualities(look.space, [key]))[key],
+        quality=qualities[key],
         evidence=evidence,
         counts=add_pairs((each.successes, each.failures) for each in trend.points),
         earlier=add_pairs((each.successes, each.failures) for each in earlier.points),
@@ -79,12 +91,10 @@ async def show_tool(look: Look) -> Shown:
         by_version=rates_chart("Success rate by version", trend, rates) if rates else None,
         latency=line_chart("Latency of this tool", at, lines, "ms"),
         asks=ASKS,
-        patterns=[e for e in met.patterns if tool_place(e.pattern.tool) == tool_place(health.tool)],
+        patterns=patterns,
         pattern_columns=[e for e in pattern_columns(look) if e.key not in ("server", "agents")],
         parameter_columns=columns_of(rows),
-        candidates=[
-            (space, each) for space, best in evidence["fitness"] for each in best.candidates
-        ],
+        candidates=candidates,
         fitness_columns=[
             h.Column("namespace", "Namespace", of=lambda row: row[0]),
             h.Column("tool_id", "Tool", of=lambda row: h.Anchor(
@@ -100,7 +110,7 @@ async def show_tool(look: Look) -> Shown:
         ],
         columns=_COLUMNS,
         cohesion=cohesion_words(health.cohesion),
-        reports=sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True),
+        reports=reports,
     )  # fmt: skip
 
 
@@ -161,18 +171,18 @@ def version_rows(
             stated = each.tool.version or NO_VERSION
             same = (name for name in ids if name == stated or same_version(name, stated))
             ids.setdefault(next(same, stated), []).append(each.tool.tool_id)
-    rows: list[h.Row] = [
-        {
+    rows: list[h.Row] = []
+    for name, tool_ids in ids.items():
+        version = known.get(name) or VersionStatistics()
+        row = {
             "version": w.format_line(name) if name else UNNAMED,
             "ids": w.format_line(", ".join(sorted(tool_ids)), w.MAX_SENTENCE) or "-",
-            "successes": version.successes if version else 0,
-            "failures": version.failures if version else 0,
-            "quality": quality_of(version.trials if version else (), now=now),
-            "last_seen": version.last_seen if version else None,
+            "successes": version.successes,
+            "failures": version.failures,
+            "quality": quality_of(version.trials, now=now),
+            "last_seen": version.last_seen,
         }
-        for name, tool_ids in ids.items()
-        for version in (known.get(name),)
-    ]
+        rows.append(row)
 
     def sort_key(row: h.Row) -> tuple[float, str]:
         seen = row["last_seen"]
@@ -238,10 +248,12 @@ _COLUMNS: Final = {
 def report_rows(health: ToolHealth) -> Iterator[h.Row]:
     """Return referrals, weak successes and corrections, as they were reported."""
     for each in health.recent_referrals:
+        remark = "; without evidence" if each.lacks_evidence else ""
+        words = filter(None, (each.evidence, each.observed_task_shape))
         yield {
             "at": each.at,
-            "what": f"referral: {each.kind}{'; without evidence' if each.lacks_evidence else ''}",
-            "said": "; ".join(filter(None, (each.evidence, each.observed_task_shape))),
+            "what": f"referral: {each.kind}{remark}",
+            "said": "; ".join(words),
             "axes": ", ".join(each.boundary_axes),
             "split": ", then ".join(each.suggested_split),
             "execution": each.execution_id,

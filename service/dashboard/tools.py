@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from aftercall.models import CallCounts, Recommendation, ToolName, ToolStatistics
-from aftercall.tables import gathered
 from mongo.contents import StoredTool
 from service.api.recommendations import RecommendationQuery, list_recommendations
 from service.api.statistics import add_pairs, list_tool_statistics, read_called_tools
@@ -26,12 +25,19 @@ async def show_tools(look: Look) -> Shown:
     registered = await look.context.memory.tools(look.workspace)
     open_ones = await open_recommendations(look)
     before = {tool_place(each.tool): each for each in earlier}
+
+    def rate_before(each: ToolStatistics) -> float | None:
+        return w.success_rate(before.get(tool_place(each.tool), CallCounts()))
+
+    def count_open(each: ToolStatistics) -> int:
+        return len(open_ones.get(tool_place(each.tool), ()))
+
     columns = [
         *look.tool_columns(),
         h.Column("calls", "Calls", "number", of=w.count_calls),
         h.Column("success", "Success", "percent", of=w.success_rate),
         h.Column("before", "Before", "percent", "Success in the same span before.",
-               lambda each: w.success_rate(before.get(tool_place(each.tool), CallCounts()))),
+                 rate_before),
         h.Column("p50", "p50", "duration", "Half of the calls took no longer.",
                lambda each: each.duration_ms and each.duration_ms.p50),
         h.Column("p95", "p95", "duration", "19 of 20 calls took no longer.",
@@ -41,20 +47,24 @@ async def show_tools(look: Look) -> Shown:
         h.Column("warning", "Warning", "text", "Its failures point to several jobs.",
                lambda each: "several jobs" if each.cohesion_warning else ""),
         h.Column("recommendations", "Recommendations", "number", "Open ones.",
-               lambda each: len(open_ones.get(tool_place(each.tool), ()))),
+                 count_open),
         h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
     ]  # fmt: skip
+    if not earlier:
+        columns = [each for each in columns if each.key != "before"]
+    counted = [*found.tools, found.other_tools]
+    called = [each for each in found.tools if w.count_calls(each)]
     return look.shows(
         "Tools",
         "tools",
         of=found,
         found=found,
         tools=with_never_called(found.tools, registered),
-        columns=[each for each in columns if earlier or each.key != "before"],
+        columns=columns,
         open_ones=sum(map(len, open_ones.values())),
-        called=sum(bool(w.count_calls(each)) for each in found.tools),
-        made=sum(map(w.count_calls, found.tools)) + w.count_calls(found.other_tools),
-        worked=sum(each.successes for each in (*found.tools, found.other_tools)),
+        called=len(called),
+        made=sum(map(w.count_calls, counted)),
+        worked=sum(each.successes for each in counted),
         earlier=add_pairs((each.successes, each.failures) for each in earlier),
         warned=sum(each.cohesion_warning for each in found.tools),
     )
@@ -69,16 +79,16 @@ def with_never_called(
     called: Sequence[ToolStatistics], registered: Sequence[StoredTool]
 ) -> list[ToolStatistics]:
     """Return the called tools in their order, then those that are registered only, by id."""
-    latest = {
-        (each.tool.server_name, each.tool.name): each.tool
-        for each in sorted(registered, key=lambda one: (one.tool.updated_at, one.tool.tool_id))
-    }
-    only = latest.keys() - {tool_place(each.tool) for each in called}
-    never = (
-        ToolName(tool_id=each.tool_id, server_name=each.server_name, tool_name=each.name)
-        for each in sorted((latest[place] for place in only), key=lambda one: one.tool_id)
-    )
-    return [*called, *(ToolStatistics(tool=each) for each in never)]
+    tools = [each.tool for each in registered]
+    tools.sort(key=lambda tool: (tool.updated_at, tool.tool_id))
+    latest = {(tool.server_name, tool.name): tool for tool in tools}
+    for each in called:
+        latest.pop(tool_place(each.tool), None)
+    rows = list(called)
+    for tool in sorted(latest.values(), key=lambda tool: tool.tool_id):
+        name = ToolName(tool_id=tool.tool_id, server_name=tool.server_name, tool_name=tool.name)
+        rows.append(ToolStatistics(tool=name))
+    return rows
 
 
 async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]:
@@ -86,7 +96,12 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
 
     async def read() -> dict[ToolId, list[Recommendation]]:
         asked = RecommendationQuery(state="open", limit=1_000)
-        found = (await list_recommendations(look.space, asked)).recommendations
-        return gathered((tool_place(each.tool), each) for each in found if each.tool is not None)
+        found = await list_recommendations(look.space, asked)
+        of_tools: dict[ToolId, list[Recommendation]] = {}
+        for each in found.recommendations:
+            if each.tool is not None:
+                same = of_tools.setdefault(tool_place(each.tool), [])
+                same.append(each)
+        return of_tools
 
     return await look.rarely("open recommendations", read)
