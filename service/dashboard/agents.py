@@ -31,8 +31,10 @@ async def show_agents(look: Look) -> Shown:
     usage = await read_usage(look.space, WindowList(window=look.window, limit=MAX_AGENTS))
     busiest = sorted(usage.by_agent, key=lambda each: (-w.count_calls(each), each.agent))[:10]
     rates = [(w.format_line(each.agent), w.success_rate(each)) for each in busiest]
-    name = h.Column("name", "Agent", of=lambda each: h.Anchor(each.agent, look.agent(each.agent)))
-    return look.shows(
+    name = h.Column(
+        "name", "Agent", of=lambda each: h.Anchor(each.agent, look.link_agent(each.agent))
+    )
+    return look.show_page(
         "Agents",
         "agents",
         of=usage,
@@ -58,7 +60,7 @@ async def show_agent(look: Look) -> Shown:
     )
     own = [each.pattern for each in met.patterns if name in each.pattern.agents]
     own.sort(key=lambda each: (-each.count, each.pattern_id))
-    return look.shows(
+    return look.show_page(
         w.format_line(name),
         "agent",
         of=found,
@@ -66,7 +68,7 @@ async def show_agent(look: Look) -> Shown:
         tool_columns=[*look.tool_columns(), *_COUNTS],
         columns=[
             h.Column("title", "Pattern",
-                     of=lambda each: h.Anchor(each.title, look.pattern(each.pattern_id))),
+                     of=lambda each: h.Anchor(each.title, look.link_pattern(each.pattern_id))),
             h.Column("tool", "Tool", of=lambda each: w.format_tool(each.tool)),
             h.Column("category", "Kind"),
             h.Column("count", "Failures ever", "number"),

@@ -52,7 +52,7 @@ async def show_boundaries(look: Look) -> Shown:
         weight,
         last,
     ]
-    return look.shows(
+    return look.show_page(
         "Boundaries",
         "boundaries",
         report=report,

@@ -27,7 +27,7 @@ async def show_criteria(look: Look) -> Shown:
     """Return the page."""
     found = await read_criteria(look.space, Window(window=look.window))
     trend = await read_trend(look.space, ToolWindow(window=look.window))
-    return look.shows(
+    return look.show_page(
         "Criteria",
         "criteria",
         of=found,

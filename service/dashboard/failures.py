@@ -31,11 +31,11 @@ async def show_failures(look: Look) -> Shown:
     top = [each.pattern for each, _, _ in costs]
     key = f"examples of {[each.pattern_id for each in top]}"
     examples = (
-        await look.rarely(key, lambda: gather_evidence(look.space, top, _TRIED)) if top else {}
+        await look.read_rarely(key, lambda: gather_evidence(look.space, top, _TRIED)) if top else {}
     )
     names = ("tool", "category", "state")
     tool, category, state = (look.query.get(name, "").strip() for name in names)
-    return look.shows(
+    return look.show_page(
         "Failures",
         "failures",
         of=found,
@@ -46,7 +46,7 @@ async def show_failures(look: Look) -> Shown:
         top=[(cost, examples[cost[0].pattern.pattern_id]) for cost in costs],
         by_category=[
             (
-                h.Anchor(each.category, look.link("/failures", category=each.category)),
+                h.Anchor(each.category, look.link_path("/failures", category=each.category)),
                 f"{w.format_count(each.failures)} "
                 f"({w.format_percent(each.failures / max(1, failed))})",
                 each.failures / most,
@@ -88,7 +88,7 @@ def pattern_columns(look: Look) -> list[h.Column]:
     return [
         h.Column("title", "Pattern", of=lambda each: h.Anchor(
             w.format_line(each.pattern.title, w.MAX_SIGNATURE),
-            look.pattern(each.pattern.pattern_id))),
+            look.link_pattern(each.pattern.pattern_id))),
         h.Column("signature", "In the tool's words",
                  of=lambda each: w.format_line(each.pattern.signature, w.MAX_SIGNATURE)),
         h.Column("server", "Server", of=lambda each: each.pattern.tool.server_name or ""),

@@ -61,7 +61,7 @@ class Column(NamedTuple):
     of: Callable[[Any], object] | None = None
     """The value for a row: a text, a number, a time, a link or None."""
 
-    def value(self, row: object) -> object:
+    def read_value(self, row: object) -> object:
         """Return the column's value for a row; texts in one line, with all characters visible."""
         if self.of is not None:
             value = self.of(row)
@@ -98,7 +98,7 @@ class DataTable:
     look: str = ""
     """A class: `wide`, `roomy` or `close`."""
 
-    def html(self, address: str = "") -> Html:
+    def write_html(self, address: str = "") -> Html:
         """Return the table; its downloads are at `address`, which has a query."""
         data = {
             "name": self.name,
@@ -111,7 +111,7 @@ class DataTable:
                 for each in self.columns
             ],
             "rows": [
-                [_write_cell(each.kind, each.value(row)) for each in self.columns]
+                [_write_cell(each.kind, each.read_value(row)) for each in self.columns]
                 for row in self.rows
             ],
             "missing": self.missing,
@@ -123,19 +123,20 @@ class DataTable:
         written = htmlsafe_json_dumps(data, ensure_ascii=False, separators=(",", ":"))
         return Html("<data-table data='{}'></data-table>").format(written)
 
-    def csv(self) -> bytes:
+    def write_csv(self) -> bytes:
         """Return CSV in UTF-8 with a mark for spreadsheets; texts like formulas are quoted."""
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow([_csv_cell(each.label) for each in self.columns])
         for row in self.rows:
-            writer.writerow([_csv_cell(each.value(row)) for each in self.columns])
+            writer.writerow([_csv_cell(each.read_value(row)) for each in self.columns])
         return out.getvalue().encode("utf-8-sig")
 
-    def json(self) -> bytes:
+    def write_json(self) -> bytes:
         """Return an array of objects, in UTF-8."""
         rows = [
-            {each.key: _write_plain(each.value(row)) for each in self.columns} for row in self.rows
+            {each.key: _write_plain(each.read_value(row)) for each in self.columns}
+            for row in self.rows
         ]
         return json.dumps(rows, ensure_ascii=False, indent=1, default=str).encode("utf-8")
 
@@ -148,7 +149,7 @@ def plain_table(
     name: str, columns: Sequence[Column], rows: Sequence[object], missing: str = _NOTHING
 ) -> Html:
     """Return a table without filter, downloads and pages."""
-    return DataTable(name, columns, rows, missing, plain=True).html()
+    return DataTable(name, columns, rows, missing, plain=True).write_html()
 
 
 def _write_cell(kind: Kind, value: object) -> Cell:

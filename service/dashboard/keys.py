@@ -52,7 +52,7 @@ async def show_keys(look: Look) -> Shown:
         keys = found.keys
         audit = await read_audit(space, AuditQuery(limit=500))
         entries = fold_entries(audit.entries)
-    return look.shows(
+    return look.show_page(
         "Keys",
         "keys",
         keys=keys,

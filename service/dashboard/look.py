@@ -79,7 +79,7 @@ class Look:
         """The first argument of operations."""
         return Space(self.context, self.workspace)
 
-    def shows(
+    def show_page(
         self, title: str, template: str, *, of: Statistics | Usage | None = None, **data: object
     ) -> Shown:
         """Return the page that a template makes of this look and its data.
@@ -91,7 +91,7 @@ class Look:
         at = (of and of.until) or datetime.now(UTC)
         return Shown(title, content, at, is_complete=is_complete)
 
-    def link(self, path: str, **query: str) -> str:
+    def link_path(self, path: str, **query: str) -> str:
         """Return an address that keeps window and workspace, percent-encoded.
 
         Whatever the path holds (unencoded, such as `/tools/` and a tool's id), the address leads to
@@ -104,9 +104,9 @@ class Look:
         text = f"?{urlencode(asked, errors='replace')}" if asked else ""
         return f"{PREFIX}{quote(path, safe='/', errors='replace')}{text}"
 
-    def again(self, **query: str) -> str:
+    def link_again(self, **query: str) -> str:
         """Return the address of this page with other parameters, such as another window."""
-        return self.link(self.path, **self.own_query | query)
+        return self.link_path(self.path, **self.own_query | query)
 
     @property
     def own_query(self) -> dict[str, str]:
@@ -118,20 +118,20 @@ class Look:
         """Same span of time before the window."""
         return window_before(self.space, self.window)
 
-    def tool(self, tool: ToolName) -> str:
+    def link_tool(self, tool: ToolName) -> str:
         """Return the address of a tool's page: by registered id, else by server and name."""
         if tool.tool_id is not None:
-            return self.link(f"/tools/{tool.tool_id}")
+            return self.link_path(f"/tools/{tool.tool_id}")
         server = {} if tool.server_name is None else {"server": tool.server_name}
-        return self.link("/tool", name=tool.tool_name, **server)
+        return self.link_path("/tool", name=tool.tool_name, **server)
 
-    def pattern(self, pattern_id: str) -> str:
+    def link_pattern(self, pattern_id: str) -> str:
         """Return the address of a failure pattern's page."""
-        return self.link(f"/patterns/{pattern_id}")
+        return self.link_path(f"/patterns/{pattern_id}")
 
-    def agent(self, agent: str) -> str:
+    def link_agent(self, agent: str) -> str:
         """Return the address of an agent's page."""
-        return self.link(f"/agents/{agent}")
+        return self.link_path(f"/agents/{agent}")
 
     @property
     def trace_url(self) -> str | None:
@@ -146,27 +146,31 @@ class Look:
     def whole_tool_column(self) -> h.Column:
         """Return a column with the tool of a row, by server and name, with its page."""
         return h.Column(
-            "tool", "Tool", of=lambda each: h.Anchor(w.format_tool(each.tool), self.tool(each.tool))
+            "tool",
+            "Tool",
+            of=lambda each: h.Anchor(w.format_tool(each.tool), self.link_tool(each.tool)),
         )
 
     def tool_columns(self) -> list[h.Column]:
         """Return two columns with the tool and its server."""
         return [
             h.Column(
-                "tool", "Tool", of=lambda each: h.Anchor(each.tool.tool_name, self.tool(each.tool))
+                "tool",
+                "Tool",
+                of=lambda each: h.Anchor(each.tool.tool_name, self.link_tool(each.tool)),
             ),
             h.Column("server", "Server", of=lambda each: each.tool.server_name or ""),
         ]
 
-    def table(
+    def make_table(
         self, name: str, columns: Sequence[h.Column], rows: Sequence[object], **more: Any
     ) -> h.Html:
         """Return a table to sort, filter and download, as `DataTable` describes it."""
         table = h.DataTable(name, columns, rows, **more)
         self.tables[name] = table
-        return table.html(self.again(table=name))
+        return table.write_html(self.link_again(table=name))
 
-    async def rarely(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
+    async def read_rarely(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
         """Return what `read` returns, or returned some seconds ago.
 
         `key` names it in workspace and window.

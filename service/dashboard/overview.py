@@ -29,7 +29,7 @@ async def show_overview(look: Look) -> Shown:
     if not w.count_calls(totals[-1].totals):
         server = look.context.settings.server
         address = server.public_url or f"http://{server.host}:{server.port}"
-        return look.shows("Overview", "begin", of=day, address=address)
+        return look.show_page("Overview", "begin", of=day, address=address)
     trend = await read_trend(space, ToolWindow(window=window))
     patterns = await read_pattern_statistics(space, WindowList(window=window, limit=_PATTERNS))
     tools = await read_called_tools(space, window, _TOOLS)
@@ -47,7 +47,7 @@ async def show_overview(look: Look) -> Shown:
         "Successes": [each.successes for each in trend.points],
         "Failures": [each.failures for each in trend.points],
     }
-    return look.shows(
+    return look.show_page(
         "Overview",
         "overview",
         of=day,
@@ -96,5 +96,5 @@ def _list_numbers(each: WindowTotals) -> list[tuple[str, str, str]]:
 def _show_change(look: Look, change: DayChange) -> h.Value:
     words = h.SIGNS[change.tone] + w.format_line(change.words, 2 * w.MAX_SIGNATURE)
     if change.pattern is not None:
-        return h.Anchor(words, look.pattern(change.pattern.pattern_id))
-    return words if change.tool is None else h.Anchor(words, look.tool(change.tool))
+        return h.Anchor(words, look.link_pattern(change.pattern.pattern_id))
+    return words if change.tool is None else h.Anchor(words, look.link_tool(change.tool))

@@ -240,12 +240,12 @@ async def show_pattern(look: Look) -> Shown:
             "gone with them.",
         ) from error
     found = history.pattern
-    evidence, rules = await look.rarely(
+    evidence, rules = await look.read_rarely(
         f"evidence of {pattern_id}", lambda: _read_evidence(look.space, found)
     )
     at = w.label_axis([each.at for each in history.points])
     failed = {"Failures": [float(each.failures) for each in history.points]}
-    return look.shows(
+    return look.show_page(
         w.format_line(found.title, w.MAX_SIGNATURE),
         "pattern",
         of=history,

@@ -36,11 +36,13 @@ async def show_recommendations(look: Look) -> Shown:
     """Return the page: open and taken ones, or those of one state."""
     state = look.query.get("state", "")
     asked = RecommendationQuery(state="all", limit=1_000)
-    answer = await look.rarely("recommendations", lambda: list_recommendations(look.space, asked))
+    answer = await look.read_rarely(
+        "recommendations", lambda: list_recommendations(look.space, asked)
+    )
     found = answer.recommendations
     shown = ("open", "taken") if state not in get_args(RecommendationState) else (state,)
     listed = [each for each in found if each.state in shown][:MAX_LISTED]
-    return look.shows(
+    return look.show_page(
         "Recommendations",
         "recommendations",
         listed=[(each, issue_text(each)) for each in listed],

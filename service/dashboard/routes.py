@@ -322,7 +322,7 @@ def _send_table(table: h.DataTable, kind: str) -> Response:
     name = table.file_name("json" if is_json else "csv")
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
     return Response(
-        table.json() if is_json else table.csv(),
+        table.write_json() if is_json else table.write_csv(),
         media_type="application/json" if is_json else "text/csv",
         headers=HEADERS | headers,
     )

@@ -131,16 +131,16 @@ async def show_sessions(look: Look) -> Shown:
     )
     # To mask all that is looked at takes longer than a page may, so that is not done each second.
     found = await (
-        look.rarely(f"calls {wanted}", lambda: search_calls(look.space, wanted))
+        look.read_rarely(f"calls {wanted}", lambda: search_calls(look.space, wanted))
         if wanted.text
         else search_calls(look.space, wanted)
     )
     by_session = gathered((each.session, each) for each in found.calls)
 
     def link_page(session: str) -> h.Anchor:
-        return h.Anchor(session_name(session), look.link(f"/sessions/{session}"))
+        return h.Anchor(session_name(session), look.link_path(f"/sessions/{session}"))
 
-    return look.shows(
+    return look.show_page(
         "Sessions",
         "sessions",
         asked=asked,
@@ -164,7 +164,7 @@ async def show_sessions(look: Look) -> Shown:
             h.Column("said", "What it said", of=lambda each: w.format_line(
                 w.error_words(each.call.error), w.MAX_SIGNATURE) if each.call.error else ""),
             h.Column("agent", "Agent", of=lambda each: h.Anchor(
-                each.call.agent, look.agent(each.call.agent))),
+                each.call.agent, look.link_agent(each.call.agent))),
             h.Column("session", "Session", of=lambda each: link_page(each.session)),
         ],
     )  # fmt: skip
@@ -208,7 +208,7 @@ async def show_session(look: Look) -> Shown:
             f"There is no call of a session {w.format_line(session_name(name), 80)!r}.",
             "Its calls may have expired. The page Sessions lists the latest.",
         )
-    return look.shows(
+    return look.show_page(
         f"Session {w.format_line(session_name(name))}",
         "session",
         steps=steps,

@@ -21,7 +21,7 @@ async def show_suggestions(look: Look) -> Shown:
     reflection = await read_reflection(look.space, Window(window=look.window))
     confidence = await read_confidence(look.space)
     title, across = "Promised and kept, by tenths of confidence", "mean confidence"
-    return look.shows(
+    return look.show_page(
         "Suggestions",
         "suggestions",
         of=reflection,

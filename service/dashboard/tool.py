@@ -57,7 +57,7 @@ async def show_tool(look: Look) -> Shown:
     former = now.model_copy(update={"window": look.before})
     trend = await read_trend(look.space, now)
     latency = await read_latency(look.space, now)
-    evidence = await look.rarely(f"evidence of {key}", lambda: read_evidence(look, health))
+    evidence = await look.read_rarely(f"evidence of {key}", lambda: read_evidence(look, health))
     met = await read_pattern_statistics(look.space, WindowList(window=look.window, limit=500))
     earlier = await read_trend(look.space, former)
     qualities = await read_qualities(look.space, [key])
@@ -77,7 +77,7 @@ async def show_tool(look: Look) -> Shown:
     for namespace, best in evidence["fitness"]:
         candidates += [(namespace, each) for each in best.candidates]
     reports = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
-    return look.shows(
+    return look.show_page(
         w.format_tool(health.tool),
         "tool",
         of=trend,
@@ -98,7 +98,7 @@ async def show_tool(look: Look) -> Shown:
         fitness_columns=[
             h.Column("namespace", "Namespace", of=lambda row: row[0]),
             h.Column("tool_id", "Tool", of=lambda row: h.Anchor(
-                row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
+                row[1].tool.tool_id, look.link_path(f"/tools/{row[1].tool.tool_id}"))),
             h.Column("version", "Version", of=lambda row: row[1].tool.version or UNNAMED),
             h.Column("source", "Source", of=lambda row: row[1].source),
             h.Column("base", "Base", "number", of=lambda row: row[1].factors.base),
@@ -193,13 +193,13 @@ def version_rows(
 
 def _show_unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
     shown = w.format_line(name, w.MAX_SENTENCE)
-    page = look.shows(
+    page = look.show_page(
         "No such tool",
         "no_tool",
         name=repr(shown),
         several=any(each.endswith(f"/{name}") for each in nearest),
         names=[
-            h.Anchor(w.format_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}"))
+            h.Anchor(w.format_line(each, w.MAX_SENTENCE), look.link_path(f"/tools/{each}"))
             for each in nearest
         ],
     )

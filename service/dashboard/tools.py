@@ -54,7 +54,7 @@ async def show_tools(look: Look) -> Shown:
         columns = [each for each in columns if each.key != "before"]
     counted = [*found.tools, found.other_tools]
     called = [each for each in found.tools if w.count_calls(each)]
-    return look.shows(
+    return look.show_page(
         "Tools",
         "tools",
         of=found,
@@ -104,4 +104,4 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
                 same.append(each)
         return of_tools
 
-    return await look.rarely("open recommendations", read)
+    return await look.read_rarely("open recommendations", read)

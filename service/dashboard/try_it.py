@@ -73,7 +73,7 @@ async def show_try_it(look: Look, typed: str | None = None) -> Shown:
                 sure=SURE,
                 changes=_CHANGES,
             )
-    page = look.shows(
+    page = look.show_page(
         "Try it",
         "try_it",
         text=look.query.get("call", w.as_json(_EMPTY)) if typed is None else typed,

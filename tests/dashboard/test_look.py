@@ -27,23 +27,23 @@ def look(
 
 def test_a_link_keeps_window_and_workspace() -> None:
     """What is not said is not repeated, so that addresses stay short."""
-    assert look().link("/tools") == "/dashboard/tools"
-    assert look("7d", "a b").link("/") == "/dashboard/?window=7d&workspace=a+b"
-    assert look("7d").link("/tools", window="24h") == "/dashboard/tools"
+    assert look().link_path("/tools") == "/dashboard/tools"
+    assert look("7d", "a b").link_path("/") == "/dashboard/?window=7d&workspace=a+b"
+    assert look("7d").link_path("/tools", window="24h") == "/dashboard/tools"
     asked = look("7d", query={"window": "7d", "tool": "a&b"})
-    assert asked.again(window="30d") == "/dashboard/tools?window=30d&tool=a%26b"
+    assert asked.link_again(window="30d") == "/dashboard/tools?window=30d&tool=a%26b"
 
 
 def test_a_tool_is_led_to_by_its_id_else_by_its_names() -> None:
     named = ToolName(tool_name="a/b", server_name="s")
-    assert look().tool(named) == "/dashboard/tool?name=a%2Fb&server=s"
-    assert look().tool(named.model_copy(update={"tool_id": "x"})) == "/dashboard/tools/x"
+    assert look().link_tool(named) == "/dashboard/tool?name=a%2Fb&server=s"
+    assert look().link_tool(named.model_copy(update={"tool_id": "x"})) == "/dashboard/tools/x"
 
 
 @given(st.text(min_size=1))
 def test_a_link_holds_any_id(tool_id: str) -> None:
     """As one path below the dashboard, or beside it where a browser would change the path."""
-    href = look().link(f"/tools/{tool_id}")
+    href = look().link_path(f"/tools/{tool_id}")
     parts = urlsplit(href)
     assert href.isascii()
     assert is_local(href)
@@ -56,4 +56,4 @@ def test_a_link_holds_any_id(tool_id: str) -> None:
 
 @pytest.mark.parametrize("tool_id", ["..", "../../executions", "a/../b", ".", "a\nb", "a\u2028b"])
 def test_what_would_leave_the_page_goes_beside_the_path(tool_id: str) -> None:
-    assert urlsplit(look().link(f"/tools/{tool_id}")).path == "/dashboard/tools/-"
+    assert urlsplit(look().link_path(f"/tools/{tool_id}")).path == "/dashboard/tools/-"

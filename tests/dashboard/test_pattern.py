@@ -165,7 +165,7 @@ def test_a_repair_shows_what_became_of_each_value(service: RunningService) -> No
     tool = fresh("tool")
     learned(service, *repaired(tool, 1))
     [found] = shown(service, stored(service, tool))
-    look = SimpleNamespace(agent=lambda _: "/agent", trace_url=None)
+    look = SimpleNamespace(link_agent=lambda _: "/agent", trace_url=None)
     page = UI.repair(look, found.repairs[0], 3)
     assert "What it does with each value" in page
     assert "<code>/topK</code>" in page

@@ -41,7 +41,7 @@ def cells(content: bytes) -> list[list[str]]:
 )
 def test_a_cell_is_a_text_and_what_it_is_sorted_by(column: Column, value: Any, cell: Any) -> None:
     """As it is sent to the page: in one line, visible, and no link leads elsewhere."""
-    data = table([{"a": value}], column).html().partition("data='")[2].partition("'></")[0]
+    data = table([{"a": value}], column).write_html().partition("data='")[2].partition("'></")[0]
     assert json.loads(data.replace("&#39;", "'").replace("&amp;", "&"))["rows"] == [[cell]]
 
 
@@ -53,7 +53,7 @@ def test_a_cell_is_a_text_and_what_it_is_sorted_by(column: Column, value: Any, c
 def test_what_looks_like_a_formula_is_text(text: str) -> None:
     """In a cell, and in the name of a column."""
     columns = Column("name", "Name"), Column("calls", "=1+1", "number")
-    head, [name, calls] = cells(table([{"name": text, "calls": -5}], *columns).csv())
+    head, [name, calls] = cells(table([{"name": text, "calls": -5}], *columns).write_csv())
     assert name == f"'{text.strip()}"
     assert head[1] == "'=1+1"
     assert calls == "-5"  # a negative number stays one
@@ -62,10 +62,10 @@ def test_what_looks_like_a_formula_is_text(text: str) -> None:
 def test_a_file_holds_the_values_of_the_table() -> None:
     """Quotes, breaks and empty cells survive; JSON has plain values by the keys of columns."""
     rows = [{"name": Anchor('a "b", c', "/x"), "calls": None}, {"name": "\ud800", "calls": 2}]
-    content = table(rows).csv()
+    content = table(rows).write_csv()
     assert content.startswith(b"\xef\xbb\xbf")
     assert cells(content)[1:] == [['a "b", c', ""], ["\\ud800", "2"]]
-    assert json.loads(table(rows).json()) == [
+    assert json.loads(table(rows).write_json()) == [
         {"name": 'a "b", c', "calls": None},
         {"name": "\\ud800", "calls": 2},
     ]
