@@ -118,7 +118,9 @@ def _split_values(raw: bytes | None) -> list[tuple[str, bytes]]:
 
     OpenTelemetry's exporter to the console writes such documents.
     """
-    text = "" if raw is None else raw.removeprefix(_BOM).decode("utf-8", "replace")
+    if raw is None:
+        return []
+    text = raw.removeprefix(_BOM).decode("utf-8", "replace")
     values: list[tuple[str, bytes]] = []
     decoder, place = json.JSONDecoder(), 0
     while (found := _NEXT_VALUE.match(text, place)) is not None:
@@ -127,7 +129,9 @@ def _split_values(raw: bytes | None) -> list[tuple[str, bytes]]:
             _, place = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             place = len(text)
-        values.append((f"value {len(values) + 1}", text[start:place].encode("utf-8", "replace")))
+        value = text[start:place]
+        number = len(values) + 1
+        values.append((f"value {number}", value.encode("utf-8", "replace")))
     return values if len(values) > 1 else []
 
 

@@ -37,10 +37,15 @@ async def pack_keys(store: ControlStore) -> bytes:
     keys = await store.keys()
     header = {"aftercall": "keys", "form": FORM, "entries": len(entries), "keys": len(keys)}
     lines = [json.dumps(header).encode()]
-    lines += [encoded(entry) for entry in reversed(entries)]
-    lines += [encoded(key) for key in keys]
+    lines += map(encoded, reversed(entries))
+    lines += map(encoded, keys)
     body = b"".join(line + b"\n" for line in lines)
-    return body + json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n"
+    end = {"sha256": _hash_body(body)}
+    return body + json.dumps(end).encode() + b"\n"
+
+
+def _hash_body(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
 
 
 def read_keys(content: bytes) -> tuple[list[AuditEntry], list[StoredKey]]:
@@ -51,8 +56,9 @@ def read_keys(content: bytes) -> tuple[list[AuditEntry], list[StoredKey]]:
     """
     body, _, last = content.removesuffix(b"\n").rpartition(b"\n")
     body += b"\n"
+    first, *lines = body.split(b"\n")[:-1]
     try:
-        header: dict[str, Any] = json.loads(body.split(b"\n", 1)[0])
+        header: dict[str, Any] = json.loads(first)
         is_ours = header.get("aftercall") == "keys"
         stated = json.loads(last).get("sha256")
     except (ValueError, AttributeError):
@@ -61,9 +67,8 @@ def read_keys(content: bytes) -> tuple[list[AuditEntry], list[StoredKey]]:
         raise KeyArchiveError("this is no file of `aftercall keys export`, or it was cut off")
     if header.get("form") != FORM:
         raise KeyArchiveError("the file is of a newer Aftercall; upgrade this one first")
-    if stated != hashlib.sha256(body).hexdigest():
+    if stated != _hash_body(body):
         raise KeyArchiveError("the file was cut off or changed; fetch it again from the backup")
-    lines = body.split(b"\n")[1:-1]
     count = header["entries"]
     entries = [decoded(AuditEntry, line) for line in lines[:count]]
     return entries, [decoded(StoredKey, line) for line in lines[count:]]

@@ -384,24 +384,30 @@ async def verify_audit(
     """
     known = counted if known is None else known
     head = noted = await store.head()
-    if (newest := await store.entries(1)) and newest[0].position == noted.position + 1:
-        # Its writer was killed, or is about to move the head on.
-        head = AuditHead(newest[0].position, newest[0].hash)
+    for newest in await store.entries(1):
+        if newest.position == noted.position + 1:
+            # Its writer was killed, or is about to move the head on.
+            head = AuditHead(newest.position, newest.hash)
     if counted is not None and head.position < counted.position:
         return Verdict(head, f"entry {counted.position} is missing")
     expected = head
     seen = known is None or known.position == 0
     while expected.position:
-        if not (page := await store.entries(500, before=expected.position + 1)):
+        page = await store.entries(500, before=expected.position + 1)
+        if not page:
             return Verdict(head, f"entry {expected.position} is missing")
         for entry in page:
-            if entry.position != expected.position:
+            position = entry.position
+            if position != expected.position:
                 return Verdict(head, f"entry {expected.position} is missing")
-            before = AuditHead(entry.position - 1, entry.previous)
-            is_chained = entry.chained(before).hash == entry.hash == expected.hash
-            if not is_chained or (entry.position == noted.position and entry.hash != noted.hash):
-                return Verdict(head, f"entry {entry.position} was changed")
-            seen = seen or known == (entry.position, entry.hash)
+            before = AuditHead(position - 1, entry.previous)
+            computed = entry.chained(before).hash
+            is_changed = not computed == entry.hash == expected.hash
+            if position == noted.position:
+                is_changed |= entry.hash != noted.hash
+            if is_changed:
+                return Verdict(head, f"entry {position} was changed")
+            seen = seen or known == (position, entry.hash)
             expected = before
     if not seen and known is not None:
         return Verdict(head, f"entry {known.position} is not the one that was noted")

@@ -120,30 +120,40 @@ async def rank_patterns(space: Read, query: ListQuery) -> m.FixFirst:
     for each in await list_latest_repairs(space):
         if about["since"] <= each.mended.failed_at <= about["until"]:
             marks[each.mended.followed_suggestion][each.mark] += 1
-    by_suggestion, by_agents = [
-        await count_by_pattern(space, marks[suggested]) for suggested in (True, False)
-    ]
-    costs, left = dict[str, dict[str, Any]](), Counter[str]()
+    by_suggestion = await count_by_pattern(space, marks[True])
+    by_agents = await count_by_pattern(space, marks[False])
+    costs: dict[str, dict[str, Any]] = {}
+    left: Counter[str] = Counter()
     for one in met:
-        name, failed = one.pattern_id, failures[one.pattern_id]
-        if (state := _pattern_state(reviews.get(name))) != "open":
+        name = one.pattern_id
+        state = _pattern_state(reviews.get(name))
+        if state != "open":
             left[state] += 1
             continue
+        failed = failures[name]
         before = None if earlier is None else earlier.get(name, 0)
         helped = min(failed, by_suggestion.get(name, 0))
         share = one.mended / max(1, one.count)
-        alone = min(failed - helped, max(by_agents.get(name, 0), round(failed * share)))
+        expected = round(failed * share)
+        seen = max(by_agents.get(name, 0), expected)
+        alone = min(failed - helped, seen)
+        unmended = failed - helped - alone
         costs[name] = {
             "failures": failed,
             "before": before,
             "mended_by_suggestion": helped,
             "mended_by_agents": alone,
-            "unmended": failed - helped - alone,
-            "cost": cost_of(failed - helped - alone, failed, before),
+            "unmended": unmended,
+            "cost": cost_of(unmended, failed, before),
         }
-    ranked = sorted(costs, key=lambda name: (-costs[name]["cost"], -costs[name]["failures"], name))
-    by_id = {each.pattern_id: each for each in met}
-    first = await show_patterns(space, [by_id[name] for name in ranked[: query.limit]])
+
+    def sort_key(pattern: ConsolidatedPattern) -> tuple[float, int, str]:
+        cost = costs[pattern.pattern_id]
+        return -cost["cost"], -cost["failures"], pattern.pattern_id
+
+    open_ones = [each for each in met if each.pattern_id in costs]
+    ranked = sorted(open_ones, key=sort_key)
+    first = await show_patterns(space, ranked[: query.limit])
     return m.FixFirst(
         **about,
         patterns=[m.PatternCost(pattern=each, **costs[each.pattern_id]) for each in first],

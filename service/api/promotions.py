@@ -217,13 +217,14 @@ async def import_promotions(space: Admin, promotions: PromotionsBody) -> m.Promo
     async with context.changing:
         registry = await context.memory.registry(workspace)
         held = registry.promotions
-        same = {
-            name
-            for name in clean.keys() & held.keys()
-            if _is_same(clean[name], held[name].promotion)
-        }
+        same: list[str] = []
+        new: dict[str, m.Promotion] = {}
+        for name, promotion in clean.items():
+            if name in held and _is_same(promotion, held[name].promotion):
+                same.append(name)
+            else:
+                new[name] = promotion
         removed = sorted(held.keys() - clean.keys())
-        new = {name: each for name, each in clean.items() if name not in same}
         prepared = await _prepare_promotions(space, registry, new, is_file=True)
         events = [_make_event(context, each, "imported") for each in prepared]
         events += [_make_removal(context, held[name]) for name in removed]

@@ -83,35 +83,37 @@ async def read_criteria(space: Read, query: WindowQuery) -> m.Criteria:
     """Return how many cases of how many meet each criterion, and the asked share (seed 004)."""
     span = span_of(space, query.window)
     seen = await read_reflection(space, query)
-    counted = await span.by_name(
-        what.SUCCESS, what.FAILURE, what.WITH_CONTEXT,
-        *(f"{what.CATEGORY}{category}" for category in _REFUSED),
-    )  # fmt: skip
-    common = (
-        await read_pattern_statistics(space, WindowList(window=query.window, limit=_COMMON))
-    ).patterns
-    failed = seen.first_attempts.failures
-    refused = sum(counted[f"{what.CATEGORY}{category}"] for category in _REFUSED)
-    gained = seen.tasks.successes - seen.first_attempts.successes
-    followed = (seen.suggested, seen.repaired_before)
-    worked = sum(each.successes for each in followed)
+    refusals = [f"{what.CATEGORY}{category}" for category in _REFUSED]
+    counted = await span.by_name(what.SUCCESS, what.FAILURE, what.WITH_CONTEXT, *refusals)
+    most_met = WindowList(window=query.window, limit=_COMMON)
+    common = (await read_pattern_statistics(space, most_met)).patterns
+    calls = counted[what.SUCCESS] + counted[what.FAILURE]
+    first, tasks = seen.first_attempts, seen.tasks
+    failed = first.failures
+    refused = sum(counted[name] for name in refusals)
+    gained = tasks.successes - first.successes
+    worked = seen.suggested.successes + seen.repaired_before.successes
+    followed = worked + seen.suggested.failures + seen.repaired_before.failures
+    with_lesson = [each for each in common if each.pattern.lesson]
     met = {
-        "context": (counted[what.WITH_CONTEXT], counted[what.SUCCESS] + counted[what.FAILURE]),
-        "right_fix": (worked, worked + sum(each.failures for each in followed)),
+        "context": (counted[what.WITH_CONTEXT], calls),
+        "right_fix": (worked, followed),
         "repaired": (gained, failed),
         "repaired_of_not_refused": (gained, max(gained, failed - refused)),
-        "lift": (gained, seen.tasks.successes + seen.tasks.failures),
-        "lessons": (sum(bool(each.pattern.lesson) for each in common), len(common)),
+        "lift": (gained, tasks.successes + tasks.failures),
+        "lessons": (len(with_lesson), len(common)),
     }
+    criteria: list[m.Criterion] = []
+    for name, asked in ASKED.items():
+        number, of = met[name]
+        fields = {"name": name, "met": number, "of": of, "asked": asked}
+        criteria.append(m.Criterion.model_validate(fields))
     return m.Criteria(
         window=seen.window,
         since=seen.since,
         until=seen.until,
         is_complete=seen.is_complete,
-        criteria=[
-            m.Criterion.model_validate({"name": name, "met": of[0], "of": of[1], "asked": asked})
-            for (name, asked), of in zip(ASKED.items(), met.values(), strict=True)
-        ],
+        criteria=criteria,
     )
 
 

@@ -218,24 +218,29 @@ async def read_agent(space: Read, agent: AgentName, query: WindowQuery) -> m.Age
     if agent not in longest or agent == what.OTHER:
         nearest = nearest_names(agent, list(longest), ())
         raise UnknownNameError(agent, nearest, "agent", "GET /stats/usage?window=30d")
-    names = (f"{what.AGENT_SUCCESS}{agent}", f"{what.AGENT_FAILURE}{agent}")
-    sums = await span.by_key(*names)
-    tools = {tool: (each[names[0]], each[names[1]]) for tool, each in sums.items()}
-    heaviest = sorted(tools, key=lambda tool: (-tools[tool][1], -sum(tools[tool]), str(tool)))
-    registry = await context.memory.registry_of(workspace, heaviest[:MAX_TOOLS_OF_AGENT])
+    worked = f"{what.AGENT_SUCCESS}{agent}"
+    failed = f"{what.AGENT_FAILURE}{agent}"
+    sums = await span.by_key(worked, failed)
+    counts = {tool: (each[worked], each[failed]) for tool, each in sums.items()}
+
+    def sort_key(tool: ToolKey) -> tuple[int, int, str]:
+        successes, failures = counts[tool]
+        return -failures, -(successes + failures), str(tool)
+
+    heaviest = sorted(counts, key=sort_key)[:MAX_TOOLS_OF_AGENT]
+    registry = await context.memory.registry_of(workspace, heaviest)
     repaired = await span.by_name(prefix=what.AGENT_REPAIRED)
+    tools: list[m.AgentTool] = []
+    for tool in heaviest:
+        successes, failures = counts[tool]
+        name = registry.tool_name(tool)
+        tools.append(m.AgentTool(tool=name, successes=successes, failures=failures))
+    totals = dict(add_pairs(counts.values()))
     return m.AgentStatistics(
         **about,
         agent=agent,
-        usage=m.AgentUsage(
-            agent=agent, repaired=repaired[agent], **dict(add_pairs(tools.values()))
-        ),
-        tools=[
-            m.AgentTool(
-                tool=registry.tool_name(tool), successes=tools[tool][0], failures=tools[tool][1]
-            )
-            for tool in heaviest[:MAX_TOOLS_OF_AGENT]
-        ],
+        usage=m.AgentUsage(agent=agent, repaired=repaired[agent], **totals),
+        tools=tools,
     )
 
 

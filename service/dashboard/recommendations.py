@@ -89,21 +89,23 @@ def issue_text(each: Recommendation) -> str:
     counted = [
         f"- {code_span(one.what)}: {w.format_count(one.count)}{calls}" for one in evidence.counts
     ]
-    splits = [", then ".join(map(code_span, one)) for one in evidence.suggested_splits[:3]]
+    proposed = [map(code_span, split) for split in evidence.suggested_splits[:3]]
+    splits = [f"- {', then '.join(parts)}" for parts in proposed]
+    first, last = w.format_moment(each.first_seen), w.format_moment(each.last_seen)
     parts = [
         f"# {ASKS[each.kind]}: {code_span(subject)}",
         _fence_text(each.message),
-        f"Sure: {w.format_percent(each.confidence)}. First seen "
-        f"{w.format_moment(each.first_seen)}, last seen {w.format_moment(each.last_seen)} (UTC).",
-        "\n".join(["## What was counted", "", *counted]) if counted else "",
-        "\n".join(["## Splits that the tool proposed", "", *(f"- {one}" for one in splits)])
-        if splits
-        else "",
-        "\n\n".join(["## What was said", *map(_fence_text, evidence.quotes)])
-        if evidence.quotes
-        else "",
-        "Counted by Aftercall from recorded calls; quotes are what the tool or its users said.",
+        f"Sure: {w.format_percent(each.confidence)}. First seen {first}, last seen {last} (UTC).",
     ]
+    if counted:
+        parts.append("\n".join(["## What was counted", "", *counted]))
+    if splits:
+        parts.append("\n".join(["## Splits that the tool proposed", "", *splits]))
+    if evidence.quotes:
+        parts += ["## What was said", *map(_fence_text, evidence.quotes)]
+    parts.append(
+        "Counted by Aftercall from recorded calls; quotes are what the tool or its users said."
+    )
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

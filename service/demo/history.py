@@ -264,20 +264,28 @@ def show_report(console: Console, report: HistoryReport) -> None:
         "what", Column(justify="right"), Column(overflow="fold"),
         title=f"{report.since:%d %b} to {report.until:%d %b %Y}", show_header=False,
     )  # fmt: skip
-    kinds = report.failures.most_common(5)
-    most = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in kinds)
-    who = f"{report.agents} agents, {len({tool.tool_id for tool in all_tools()})} tools"
-    for what, count, words in (
-        ("calls", report.calls, who),
-        ("failures", report.failures.total(), most),
-        ("tasks", report.endings.total(),
-         f"{report.first_rate:.1%} right at once, {report.final_rate:.1%} in the end"),
-        ("questions", counts["asked"], f"{counts['abstained']:,} times it knew nothing better"),
-        ("followed", counts["followed"],
-         f"{counts['right']:,} did what was meant, {counts['wrong']:,} something else, "
-         f"{counts['failed']:,} failed again"),
-        ("people said", counts["corrections"] + counts["marks"],
-         f"{counts['corrections']:,} corrections, {counts['marks']:,} marked failures"),
-    ):  # fmt: skip
+
+    def add(what: str, count: int, words: str) -> None:
         table.add_row(what, f"{count:,}", words)
+
+    names = {tool.tool_id for tool in all_tools()}
+    kinds = [
+        f"{number:,} {kind.replace('_', ' ')}" for kind, number in report.failures.most_common(5)
+    ]
+    rates = f"{report.first_rate:.1%} right at once, {report.final_rate:.1%} in the end"
+    endings = (
+        f"{counts['right']:,} did what was meant, {counts['wrong']:,} something else, "
+        f"{counts['failed']:,} failed again"
+    )
+    corrections, marks = counts["corrections"], counts["marks"]
+    add("calls", report.calls, f"{report.agents} agents, {len(names)} tools")
+    add("failures", report.failures.total(), ", ".join(kinds))
+    add("tasks", report.endings.total(), rates)
+    add("questions", counts["asked"], f"{counts['abstained']:,} times it knew nothing better")
+    add("followed", counts["followed"], endings)
+    add(
+        "people said",
+        corrections + marks,
+        f"{corrections:,} corrections, {marks:,} marked failures",
+    )
     console.print(table)

@@ -388,17 +388,20 @@ def _shorten_error(error: str | None) -> str:
 def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
     """Show success before and after, and which agents profited from others."""
     after = [each for each in played if each.ending in ("fine", "repaired")]
-    first = _format_share(sum(each.ending == "fine" for each in played), len(played))
+    whole = len(played)
+    first = sum(each.ending == "fine" for each in played)
     meant = sum(each.as_meant for each in after)
     console.print(
-        f"  {len(played)} calls: [bold]{first}[/] right at the first try, "
-        f"[bold]{_format_share(len(after), len(played))}[/] with Aftercall; "
+        f"  {whole} calls: [bold]{_format_share(first, whole)}[/] right at the first try, "
+        f"[bold]{_format_share(len(after), whole)}[/] with Aftercall; "
         f"{meant} of these {len(after)} did what their agent meant."
     )
     for agent, run in groupby(played, key=lambda each: each.session.agent):
-        if learned := [each for each in run if each.ending == "repaired" and each.repairs_known]:
-            mistakes = ", ".join(str(each.call.mistake) for each in learned)
-            console.print(f"  {agent} was repaired by what others had found out: {mistakes}.")
+        repaired = [each for each in run if each.ending == "repaired"]
+        mistakes = [str(each.call.mistake) for each in repaired if each.repairs_known]
+        if mistakes:
+            known = ", ".join(mistakes)
+            console.print(f"  {agent} was repaired by what others had found out: {known}.")
 
 
 def _format_share(part: int, whole: int) -> str:

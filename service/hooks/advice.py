@@ -270,30 +270,40 @@ def _advise_option(
     Else the advice is to ask for the help.
     """
     given = groups["option"]
-    commands = texts_at(call.arguments, call.role.command) if call.role is not None else []
-    programs = [words for command in commands for words in programs_of(command)]
-    program = next((words for words in programs if _has_option(words, given)), None)
+    program = _program_with(call, given)
     if program is None:
         return None
-    words = " ".join(program[:2] if len(program) > 1 and program[1].isalpha() else program[:1])
+    has_subcommand = len(program) > 1 and program[1].isalpha()
+    words = " ".join(program[: 2 if has_subcommand else 1])
+    refused = f"{quoted(words, 60)} has no {quoted(given, 60)}"
     options = options_in(error) or help_of(known, program[0])
-    options = [each for each in options if each.lstrip("-") != given.lstrip("-")]
-    near = sorted(options, key=lambda each: -fuzz.ratio(given, each))
-    if not near:
+    name = given.lstrip("-")
+    others = [each for each in options if each.lstrip("-") != name]
+    if not others:
+        manual = quoted(f"{words} --help", 60)
         return SessionAdvice(
-            kind="options",
-            text=f"{quoted(words, 60)} has no {quoted(given, 60)}: leave it out, or see "
-            f"{quoted(words + ' --help', 60)}",
-            values=("",),
+            kind="options", text=f"{refused}: leave it out, or see {manual}", values=("",)
         )
-    best = [each for each in near if fuzz.ratio(given, each) >= _NEAR_OPTION][:2]
-    shown = ", ".join(quoted(each, 40) for each in (best or near)[:12])
-    said = "the near one" if best else "it takes"
+    alike = {each: fuzz.ratio(given, each) for each in others}
+    near = sorted(others, key=lambda each: -alike[each])
+    best = [each for each in near if alike[each] >= _NEAR_OPTION]
+    values = best[:2] or near[:12]
+    shown = ", ".join(quoted(each, 40) for each in values)
+    what = "the near one" if best else "it takes"
     return SessionAdvice(
-        kind="options",
-        text=f"{quoted(words, 60)} has no {quoted(given, 60)}; by its own help, {said}: {shown}",
-        values=tuple((best or near)[:12]),
+        kind="options", text=f"{refused}; by its own help, {what}: {shown}", values=tuple(values)
     )
+
+
+def _program_with(call: HookCall, option: str) -> list[str] | None:
+    """Return the words of the call's first simple command that has an option."""
+    if call.role is None:
+        return None
+    for command in texts_at(call.arguments, call.role.command):
+        for words in programs_of(command):
+            if _has_option(words, option):
+                return words
+    return None
 
 
 def _has_option(words: list[str], option: str) -> bool:
