@@ -103,7 +103,7 @@ async def send_alerts(context: Context, url: str) -> int:
         for name in await context.store.events.heads()
         for each in await find_news(Space(context, name))
     ]
-    if fact is None:  # what was there before anyone asked is no news
+    if fact is None:  # the first look reports nothing
         await _keep_said(context, {thing: now for thing, _ in found})
         return 0
     said = decoded(Said, fact.encode())
@@ -209,7 +209,7 @@ def find_changes(
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
     if not w.count_calls(day.totals) and not w.count_calls(day.before):
         return [DayChange("Nothing was called in the last 48 hours.")]
-    if not w.count_calls(day.before):  # all would be new
+    if not w.count_calls(day.before):  # everything would be new
         return [_changed_calls(w.count_calls(day.totals), 0)]
     new = [
         DayChange(
@@ -290,7 +290,7 @@ def _changed_tools(day: Sequence[m.ToolUsage], week: Sequence[m.ToolUsage]) -> I
                 f"in the days before none of {before}."
             )
             failing.append(DayChange(words, "bad", tool=each.tool))
-        # It failed so often that a day without a failure is news: every tenth call, at least.
+        # At least every tenth call failed, so that a day without a failure is news.
         was_bad = failed >= _ENOUGH and failed * 10 >= earlier
         if was_bad and now.failures == 0 and now.successes >= _QUIET:
             words = (

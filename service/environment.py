@@ -54,7 +54,7 @@ class _EnvironmentSettings(BaseSettings, Settings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # What the constructor is given are the defaults of this machine, so it comes last.
+        # The constructor's values are the defaults of this machine, so they come last.
         return env_settings, init_settings
 
 

@@ -186,7 +186,7 @@ def problem_of(request: Request, error: Exception) -> ProblemError:
             code, message, wait_s = UNAVAILABLE[kind]
             log_event(logger, code, level="error", reason=str(error), error=error)
             context = request.app.state.lifecycle.context
-            if context is not None and isinstance(error, StoreError):  # others count where they are
+            if context is not None and isinstance(error, StoreError):  # others count their own
                 context.metrics.count_failure("log", error)
             return UnavailableError(code, message, retry_after_s=wait_s)
     raise error

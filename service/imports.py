@@ -189,7 +189,7 @@ def _read_lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
 def _text_of(raw: bytes | None, too_large: str = _TOO_LARGE) -> str:
     if raw is None:
         raise _BadPieceError(too_large)
-    # A log may hold what a tool printed in another encoding: that is replaced, not the line lost.
+    # A tool may have printed another encoding into a log: bad bytes are replaced.
     return raw.removeprefix(_BOM).decode("utf-8", "replace")
 
 
@@ -225,7 +225,7 @@ def _read_each(
 
 def _read_logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]:
     text = None if raw is None else raw.removeprefix(_BOM).strip()
-    # A log's own notes may begin with a bracket too: only what looks like JSON has to be it.
+    # A log's notes may begin with a bracket, too: only lines like JSON must be JSON.
     messages = (
         messages_in_line(text.decode("utf-8", "replace"), where)
         if text is not None and not _LIKE_JSON.match(text)
@@ -378,7 +378,7 @@ def _encode_calls(
             report.left_out[read.message] += 1
         elif isinstance(read, Unreadable):
             report.reject_piece(where, read.message)
-        # Masking and absent fields written out make it longer or shorter than it was.
+        # Masks and absent fields change its length.
         elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
             report.reject_piece(where, _TOO_LONG)
         else:
@@ -403,5 +403,5 @@ def _is_recognised(client: Client, chosen: Detection, read: Execution) -> bool:
         stored = client.get_execution(read.execution_id)
     except NotFoundError:
         return False
-    # Ids of transcripts and logs are made of what the calls say, those of spans of the spans'.
+    # Ids of transcripts and logs come from the calls' content, those of spans from span ids.
     return chosen.format != "otlp" or is_same_span(stored, read)

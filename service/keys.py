@@ -139,7 +139,7 @@ class Keyring:
                 await self._note_in(self.facts)
 
     async def _note_in(self, facts: Metadata) -> None:
-        # The key of the settings is not one that can be lost with the control store.
+        # The key of the settings cannot be lost with the control store.
         stored = self._known.keys() - {self.bootstrap.id if self.bootstrap else ""}
         if stored and not await facts.get(KEYS_FACT):
             await facts.put(KEYS_FACT, "1")
@@ -150,7 +150,7 @@ class Keyring:
 
     async def refresh_keys(self) -> None:
         """Read the keys again, with the changes of other processes."""
-        # One after the other: a slow one would bring back what stood there before a change.
+        # One reading at a time: a slow one would bring back keys from before a change.
         async with self._reading:
             keys = await self.store.keys()
             if self.bootstrap is not None:
@@ -255,7 +255,7 @@ class Keyring:
             await self.facts.put(ENDED_FACT, json.dumps(self._ended))
 
     def _sign_session(self, key_id: str, until: int, nonce: str) -> str:
-        # By the hash that is stored: no further secret to keep, and a rotation ends all sessions.
+        # The stored hash signs: no further secret to keep, and a rotation ends all sessions.
         by = self._known[key_id].key.secret_hash.encode()
         return hmac.new(
             by, f"session {key_id} {until} {nonce}".encode("utf-8", "replace"), "sha256"
@@ -330,7 +330,7 @@ async def open_keyring(
         )
 
     async def refresh_once() -> float:
-        # Those that are known hold on: a store that is away must not lock everyone out.
+        # Known keys stay valid: a store that is away must not lock everyone out.
         await keyring.refresh_keys()
         await keyring.note_uses()
         return REFRESH_S

@@ -106,7 +106,7 @@ class Learning:
             try:
                 opened = await open_named(self._stores.place, name, self._stores.embedder)
             except IndexModelMismatchError:
-                # Others may learn: texts are the same whatever the model, but vectors are not.
+                # Other processes may learn: texts do not depend on the model, but vectors do.
                 self._other_model = OTHER_MODEL
                 log_event(logger, OTHER_MODEL, level="error")
                 await self.indexer.close()
@@ -121,7 +121,7 @@ class Learning:
             generation=self._stores.store.knowledge.generation,
         )  # fmt: skip
         place = self._stores.place
-        if isinstance(place, EdgePlace):  # of embedded ones no one else can remove the former
+        if isinstance(place, EdgePlace):  # no other process can remove former embedded vectors
             for removed in await remove_former(place, name):
                 log_event(logger, "former vectors removed", name=removed)
 

@@ -221,7 +221,7 @@ class Shared:
             begun = asyncio.get_running_loop().time()
             task = self._tasks[key] = asyncio.ensure_future(read())
             task.add_done_callback(lambda done: self._done(key, done, begun, seconds))
-        # One who leaves must not stop what others wait for.
+        # A caller who leaves must not stop what others wait for.
         result: T = await asyncio.shield(task)
         return result
 
@@ -230,7 +230,7 @@ class Shared:
     ) -> None:
         loop = asyncio.get_running_loop()
         took = loop.time() - begun
-        if task.cancelled() or task.exception() is not None:  # who waits hears of it
+        if task.cancelled() or task.exception() is not None:  # the callers who wait get the error
             self._drop(key, task)
         else:
             loop.call_later(max(seconds - took, 3 * took), self._drop, key, task)

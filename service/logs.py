@@ -34,7 +34,7 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
     # Below INFO only our own packages speak: libraries log bodies and SQL when asked for debug.
     for package in ("service", "ingest", "retrieval", "embeddings", "mongo", "aftercall"):
         logging.getLogger(package).setLevel(level)
-    # Its start and stop lines repeat what `serve` states in its own.
+    # Its start and stop lines repeat those of `serve`.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 

@@ -87,13 +87,13 @@ class McpExchange:
 
     def __init__(self, app: FastAPI, *, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes
-        # The app masks secrets itself, and a host name takes the place of this one.
+        # The app masks secrets itself, and the request's host name replaces this one.
         client = AsyncClient(
             "http://127.0.0.1", api_key="", retries=0, redactor=None, transport=OwnTransport(app)
         )
         self._server = build_server(client, who_calls=_who_calls)
         self._server.middleware.append(_within_its_request)
-        # The one shows that it begins and ends each request, the other what each one asks.
+        # One logs the begin and end of each request, the other its contents.
         for library in ("mcp", "httpx2"):
             logging.getLogger(library).setLevel(logging.WARNING)
 
@@ -108,7 +108,7 @@ class McpExchange:
                 MutableHeaders(scope=message)[SESSION_HEADER] = scope[_SESSION]
             await send(message)
 
-        # One for each request: so there is no task to keep running and to stop.
+        # Each request has its own, so that no task has to be kept running.
         manager = StreamableHTTPSessionManager(
             self._server,
             json_response=True,
@@ -127,7 +127,7 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
         info = (ctx.params or {}).get("clientInfo")  # no one has validated it yet
         name = name_or_none(info.get("name")) if isinstance(info, Mapping) else None
         request.scope[_SESSION] = new_session(name)
-    given = ("host", "authorization", WORKSPACE_HEADER)  # what this service's guards let pass
+    given = ("host", "authorization", WORKSPACE_HEADER)  # this service's own guards have checked it
     headers = {name: request.headers[name] for name in given if name in request.headers}
     headers["x-request-id"] = request_id_of(request.scope)
     token, counted = _within.set(headers), IS_COUNTED.set(True)

@@ -152,7 +152,7 @@ async def in_time(shared: Shared, key: str, ask: Callable[[], Awaitable[T]]) -> 
     try:
         return await asyncio.wait_for(shared.get(key, ask, 0.0), WITHIN_S)
     except (StoreError, VectorIndexError, TimeoutError):
-        return None  # a page is asked for all the time: `aftercall_store_up` states it, not the log
+        return None  # the page is read all the time: `aftercall_store_up` shows it, not the log
     except Exception as error:  # noqa: BLE001  # the page is read when something is wrong
         log_event(logger, "metrics could not be asked for", level="error", error=error)
         return None
@@ -160,7 +160,7 @@ async def in_time(shared: Shared, key: str, ask: Callable[[], Awaitable[T]]) -> 
 
 def _list_families(context: Context, log: _Counted | None, vectors: int | None) -> Iterator[Metric]:
     learns = context.learning.problem is None
-    # As `/readyz`: who waits for a restart with another model answers meanwhile.
+    # As in `/readyz`: a service that waits for a restart answers meanwhile.
     is_ready = log is not None and context.indexer.learning_problem is None
     yield _make_gauge("ready", "Whether calls are served.", float(is_ready))
     yield _make_gauge(

@@ -64,7 +64,7 @@ class HostGuard:
 
     def _check_request(self, headers: Headers, method: str) -> None:
         parts = _HOST.fullmatch(headers.get("host", ""))
-        # None for what is no name, such as `127.0.0.1:80@example.org`.
+        # None if it is not a name, such as `127.0.0.1:80@example.org`.
         name = (parts[1] or parts[2]).lower() if parts else ""
         if ANY_HOST not in self._hosts and name not in self._hosts:
             raise ProblemError(
@@ -201,7 +201,7 @@ class BodyLimits:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         declared = Headers(scope=scope).get("content-length", "0")
-        # A length that is no number never gets here: the HTTP parser refuses it.
+        # The HTTP parser has refused a length that is not a number.
         if declared.isdigit() and int(declared) > self._limits.body_bytes:
             await render_problem(self._too_large(), scope)(scope, receive, send)
             return
@@ -209,7 +209,7 @@ class BodyLimits:
 
         async def receive_bounded() -> Message:
             nonlocal size, is_complete, deadline
-            if is_complete:  # what follows is only the news that the client went away
+            if is_complete:  # only the client's disconnect can follow
                 return await receive()
             deadline = deadline or asyncio.get_running_loop().time() + self._limits.body_timeout_s
             try:
@@ -258,7 +258,7 @@ _TRACE_ID = "aftercall_trace_id"
 
 def route_of(scope: Scope) -> str | None:
     """Return the template of the route that a request took, once it has been found."""
-    # Not the path: a path may carry what a caller put into it.
+    # The path is left out: it may carry what a caller put into it.
     return cast("str | None", getattr(scope.get("route"), "path_format", None))
 
 
@@ -301,7 +301,7 @@ class RequestLog:
             await self._app(scope, receive, send_with_id)
         except Exception as error:
             log_event(logger, "request failed", level="error", error=error, request_id=request_id)
-            if status:  # half an answer is out; only cutting the connection states so
+            if status:  # half an answer is out: only a cut connection shows the failure
                 raise
             what = f"something unexpected happened; the service's log has it under {request_id}"
             problem = ProblemError(500, "internal_error", what, details={"requestId": request_id})

@@ -74,7 +74,7 @@ async def run_process(settings: Settings, *command: str) -> int:
             **environment_of(settings),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         },
-        start_new_session=True,  # Ctrl-C at the terminal is the service's to handle
+        start_new_session=True,  # the service handles Ctrl-C at the terminal
     )  # fmt: skip
     try:
         return await process.wait()
@@ -88,7 +88,7 @@ async def _due_in_s(store: Store, every: timedelta) -> float:
         return 0
     if last.is_behind:
         every = min(every, _AGAIN)
-    # A clock may have been set back.
+    # The clock may have been set back.
     return min(every, last.started_at + every - datetime.now(UTC)).total_seconds()
 
 

@@ -80,7 +80,7 @@ def open_for(request: Request, scope: m.Scope) -> Context:
     access = access_of(request.scope)
     if lifecycle.context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
-    if access is None:  # it came in while the keys were not known yet
+    if access is None:  # it arrived before the keys were read
         raise UnavailableError("not_ready", "the service has just started; try again")
     check_scope(access, scope)
     return replace(lifecycle.context, caller=access)
@@ -106,7 +106,7 @@ KeyAdmin = Annotated[KeySpace, Depends(_open_key_space)]
 class _NameInPath(PathConvertor):
     """`:name` in a path: any text; a client percent-encodes a slash, and the server decodes it."""
 
-    regex = "(?s:.+)"  # with line breaks, before which `.` would stop
+    regex = "(?s:.+)"  # `(?s:.)` matches line breaks, too
 
 
 class _ToolInPath(_NameInPath):
@@ -253,7 +253,7 @@ class JsonRequest(Request):
             if name == "charset" and value.strip('"') not in {"utf-8", "utf8", "us-ascii"}:
                 raise refuse_media("send the body in UTF-8")
         if self.headers.get("content-encoding", "identity").lower() != "identity":
-            # Unpacking needs a bound of its own against bodies that grow a thousandfold.
+            # Unpacking needs its own bound: a body may grow a thousandfold.
             raise refuse_media("send the body uncompressed, without Content-Encoding")
         if not (body := await whole_body(self)):
             raise MalformedJsonError("the body is empty; send a JSON value")

@@ -85,7 +85,7 @@ _DESCRIPTION = (
 
 def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     """Return the app over the context that `lifecycle` will hold, in the limits of `settings`."""
-    # FastAPI ignores it too, but where models are built at first use that comes too early.
+    # FastAPI ignores it too, but too early for models that are built at first use.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
     app = FastAPI(
         title="Aftercall",
@@ -105,14 +105,14 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     )
     app.state.lifecycle = lifecycle
     app.state.limits = settings.limits
-    # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
-    # may hold as much as `limits.unpacked_bytes`, many times what came.
+    # Two bodies of spans are unpacked at a time: one is stored while the next is read. Each
+    # may take `limits.unpacked_bytes`, many times its packed size.
     app.state.trace_turns = asyncio.Semaphore(2)
     app.state.passed_over = executions.PassedOverSpans()
     app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)
-    # Names in paths may hold slashes, so what is longer comes before what would take it whole.
+    # Names in paths may hold slashes, so longer paths come before those that would match them.
     for topic in (
         executions, suggestions, hooks, fitness, health, corrections, recommendations, tools,
         promotions, known_tools, statistics, reflection, patterns, keys, workspaces, status,
@@ -196,7 +196,7 @@ class _BoundedProtocol(HttpToolsProtocol):
         if above > _ANSWERED:
             transport.abort()
         else:
-            self._is_refused = above > 0  # answered when it asks: else it might not read that
+            self._is_refused = above > 0  # answered after its request
             self._wait_then(_PATIENCE_S if above > 0 else self.head_timeout_s, self._too_late)
 
     def data_received(self, data: bytes) -> None:
@@ -251,13 +251,13 @@ class _BoundedProtocol(HttpToolsProtocol):
     def _refuse_request(self, status: int, code: str, message: str) -> None:
         """Answer next to the app; close when the client has read the answer, or a second later."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self.transport.close()  # it would stand in the middle of another answer
+            self.transport.close()  # the refusal would stand in the middle of another answer
             return
         body = ErrorResponse(error=ErrorBody(code=code, message=message)).model_dump_json().encode()
         head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
         head += "connection: close\r\nretry-after: 1\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + head.encode() + body)
-        # To close at once, with bytes of the client unread, would take the answer from it.
+        # Closing at once, with unread bytes of the client, would discard the answer.
         self.transport.write_eof()
         self._is_over = True
         self._wait_then(_PATIENCE_S, self.transport.close)
@@ -344,7 +344,7 @@ async def serve_app(
                         await stack.enter_async_context(open_alerts(context))
                         settle_memory()
                         on_ready(context)
-                        # The first question that needs it finds it read.
+                        # So the first question that needs it does not wait.
                         asyncio.get_running_loop().run_in_executor(None, shipped_head)
                         await wait_for_first(stopping, serving)
                     lifecycle.phase = "stopping"

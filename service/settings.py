@@ -56,7 +56,7 @@ def _base_url(value: str) -> str:
         is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # of a port that is no number, or half an IPv6 address
         is_one = False
-    # It is put into links as it is, so nothing may end one.
+    # It is put into links as it is, so no character may end a link.
     plain = value.isascii() and value.isprintable() and not set(value) & set(" \"'<>()\\`")
     if not is_one or not plain or parts.query or parts.fragment or parts.username:
         raise ValueError(

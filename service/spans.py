@@ -39,7 +39,7 @@ class RequestSpans:
                 await self._app(scope, receive, send)
             return
         method = scope["method"] if scope["method"] in METHODS else "_OTHER"
-        # Where it listens, not the name that the caller gave it.
+        # The address it listens on, not the name that the caller sent.
         address, port = scope.get("server") or (None, None)
         attributes = {
             "http.request.method": method, "url.scheme": scope.get("scheme", "http"),
@@ -51,7 +51,7 @@ class RequestSpans:
             kind=SpanKind.SERVER,
             attributes={name: each for name, each in attributes.items() if each is not None},
         )
-        if span.get_span_context().is_valid:  # it is not under OTEL_SDK_DISABLED
+        if span.get_span_context().is_valid:  # the span is not recorded under OTEL_SDK_DISABLED
             set_trace_id(scope, trace.format_trace_id(span.get_span_context().trace_id))
 
         async def send_seen(message: Message) -> None:
@@ -93,7 +93,7 @@ def _name_span(method: str, route: str | None) -> str:
 
 
 def _mark_failed(span: Span, what: str) -> None:
-    # A type or a status only: the text of an error often quotes a value.
+    # Only a type or a status: the text of an error often quotes a value.
     span.set_attribute("error.type", what)
     span.set_status(StatusCode.ERROR)
 

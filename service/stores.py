@@ -84,8 +84,7 @@ async def open_stores(
             return opening.CurrentIndex(
                 await open_named(place, name, opened),
                 name,
-                # An embedded one is slow only where the machine is, and then no answer is soon
-                # enough.
+                # An embedded index is slow only on a slow machine; then no answer is fast enough.
                 patience=None if settings.qdrant.url is None else opening.Patience(),
             )
 
@@ -236,7 +235,7 @@ def where_store_is(settings: Settings) -> str:
     """
     if settings.mongo.uri is None:
         return str(settings.data.dir)
-    # From behind the last @: a password may hold a slash that someone forgot to escape.
+    # From the last @ on: a password may hold an unescaped slash.
     rest = settings.mongo.uri.get_secret_value().split("://", 1)[-1].rsplit("@", 1)[-1]
     return rest.split("/", 1)[0].split("?", 1)[0]
 
@@ -248,7 +247,7 @@ def where_index_is(settings: Settings) -> str:
     if url.startswith(LOCAL_QDRANT):
         return url.removeprefix(LOCAL_QDRANT)
     parts = urlsplit(url if "://" in url else f"//{url}")
-    # It is asked over gRPC.
+    # The client uses gRPC.
     return f"{parts.hostname or 'an address without a host'}:{settings.qdrant.grpc_port}"
 
 
@@ -283,7 +282,7 @@ async def _prepare_index(store: Store, embedder: Embedder, index: opening.Curren
     await _refuse_other_log(store)
     if not await index.count():
         known = await counts(store)
-        if known.documents > known.pending:  # some wait for no vector, so there was one
+        if known.documents > known.pending:  # some documents wait for no vector, so they had one
             raise protocol.VectorIndexError(
                 "the log store knows documents whose vectors are gone: run `aftercall rebuild`, "
                 "which makes them anew from the log"
@@ -316,7 +315,7 @@ async def _clean_up(
     """Remove former vectors, and half-made ones of a rebuild that is gone; a failure is logged."""
     keeper = LeaseKeeper(store.leases, REBUILD, ttl=settings.indexing.lease_s)
     try:
-        # They stayed where a service did not follow the switch.
+        # They stayed if a service did not follow the switch.
         if isinstance(place, protocol.EdgePlace):
             await remove_former(place, current)
         if await store.leases.read(REBUILD) is None or not await keeper.try_take():

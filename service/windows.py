@@ -93,7 +93,7 @@ class WindowHours:
         """Return what every answer states of its window."""
         context, workspace = self.space
         now = context.clock().astimezone(UTC)
-        # Before the log is read, which else may lack an answer.
+        # Read before the log, which may lack an answer otherwise.
         is_settled = context.suggester.is_settled()
         heads = await context.store.events.heads()
         cursors = await context.store.knowledge.cursors()

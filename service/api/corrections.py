@@ -47,10 +47,10 @@ async def record_correction(space: Record, correction: m.Correction) -> m.Record
     context, workspace = space
     mask, session_id = context.redactor.text, correction.session_id
     clean = correction.model_copy(
-        update={  # a mask may be longer than what it hides, hence the bounds
+        update={  # bounded, for a mask may be longer than what it hides
             "text": mask(correction.text)[: m.MAX_CORRECTION],
             "boundary_axes": [mask(axis)[: m.MAX_AXIS_CHARS] for axis in correction.boundary_axes],
-            # As the intake does, or the session would not be found.
+            # Masked as the intake masks it, or the session would not be found.
             "session_id": session_id and context.redactor.session_id(session_id),
         }
     )
@@ -73,7 +73,7 @@ async def record_correction(space: Record, correction: m.Correction) -> m.Record
         if await context.store.events.append(workspace, [event]) == ["accepted"]:
             context.indexer.wake()
             return _make_receipt(record, call, duplicate=False)
-        # The same id came twice at once, and the other was first.
+        # The same id came twice at the same time, and the other one was first.
         known = await _find_correction(space, correction_id) or record
     call = await _find_call(space, known.execution_id)
     if not _is_same(known, clean, call):
@@ -128,7 +128,7 @@ async def _find_corrected(
     """Return the id of the corrected execution, and the execution if it is recorded."""
     context, workspace = space
     if correction.session_id is None:
-        # The wire model has seen to it that one of both is named.
+        # The wire model requires one of both.
         execution_id = correction.execution_id or ""
         return execution_id, await _find_call(space, execution_id)
     session = contents.named(context.caller.principal, correction.session_id)

@@ -212,7 +212,7 @@ def _begin_reading(packed: bytes, *, encoding: str, is_packed: bool, most: int) 
     except TooManySpansError as error:
         raise errors.TooLargeProblemError(str(error)) from None
     except OtlpError as error:
-        # The protocol wants a 400 for all that cannot be decoded.
+        # The protocol asks for a 400 for each body that cannot be decoded.
         raise errors.ProblemError(400, "malformed_traces", str(error)) from None
 
 

@@ -128,7 +128,7 @@ async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m
     log, redactor, now = context.store.events, context.redactor, context.clock()
     registry = await context.memory.registry(workspace)
     named = [] if mark.execution_id is None else [mark.execution_id]
-    call = next(iter(await executions(log, workspace, named)), None)  # if it is stored yet
+    call = next(iter(await executions(log, workspace, named)), None)  # None if it is not stored yet
     failed, version = _find_failed(registry, tool_id, mark.version, call)
     record = contents.FailureRecord(
         tool=failed.key,
@@ -138,7 +138,7 @@ async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m
         error_message=redactor.text(mark.error_message)[:_MAX_MESSAGE],
         severity=mark.severity,
         marked_at=now,
-        # Masked, a tag with a secret would be in every scenario that holds a secret.
+        # A masked tag would match every scenario with a masked secret.
         negative_tags=tuple(tag for tag in mark.negative_tags if redactor.text(tag) == tag),
         execution_id=mark.execution_id,
         called=None if call is None else contents.Called.of(call),
@@ -147,7 +147,7 @@ async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m
     is_new = await log.append(workspace, [event]) == ["accepted"]
     if is_new:
         context.indexer.wake()
-    # With all marks that are stored, whether or not they were learned from yet.
+    # All stored marks count, also those not learned from yet.
     statistics = await statistics_with_marks([failed.key], memory=context.memory, log=log)
     trials = trials_of(failed, statistics[failed.key])
     return m.MarkedFailure(

@@ -114,7 +114,7 @@ async def read_recorded_health(context: Context, tool: ToolKey) -> m.ToolHealth:
         UnknownToolError: the tool is neither registered nor called.
     """
     memory = context.memory
-    # Under no name at all is kept what is known of the workspace.
+    # The row without a name belongs to the workspace, and to no tool.
     registered = await memory.tool(tool) if tool.tool_name else None
     if registered is None and not (tool.tool_name and await memory.health([tool])):
         registry = await memory.registry(tool.workspace)
@@ -147,7 +147,7 @@ async def _report_health(
     return report.model_copy(update={"recommendation_ids": ids})
 
 
-# Quality and cohesion of many tools at once: as fitness has the one, boundaries the other.
+# Quality as in fitness, and cohesion as in boundaries, of many tools at once.
 
 
 class ToolQuality(NamedTuple):

@@ -106,7 +106,7 @@ async def write_known_tools(space: Space, query: KnownToolsQuery) -> str:
             dashboard_url=context.settings.server.public_url,
         )
 
-    # In a thread, for it is many small steps of work that must not hold up the other callers.
+    # A thread renders it, so that other callers do not wait.
     return await asyncio.to_thread(render_text)
 
 

@@ -34,11 +34,11 @@ def install_mcp(app: FastAPI, settings: Settings) -> None:
         body = await read_body(request)
         async with opening:
             if exchange is None:
-                # Half a second of importing, during which others are answered.
+                # The import takes half a second; other requests are answered meanwhile.
                 exchange = await asyncio.to_thread(open_exchange)
         return _Exchanged(exchange, body)
 
-    # Not part of the contract that OpenAPI describes: MCP clients ask for the list of tools.
+    # OpenAPI leaves it out: MCP clients ask for the list of tools.
     app.add_api_route("/mcp", answer_post, methods=["POST"], include_in_schema=False)
 
 
@@ -52,7 +52,7 @@ class _Exchanged(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def read_again() -> Message:
-            # Once it was read it is asked whether the client has gone.
+            # After the body, a read only tells whether the client has gone.
             return self._unread.pop() if self._unread else await receive()
 
         await self._exchange.answer_request(scope, read_again, send)

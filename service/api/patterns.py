@@ -111,8 +111,8 @@ async def rank_patterns(space: Read, query: ListQuery) -> m.FixFirst:
 
     Patterns are made by the nightly run, so that failures of today appear tomorrow.
     """
-    # Agents have repaired as many as is seen of the latest 2,000 repairs, at least the pattern's
-    # share of all times: of repairs that no edit describes only the number is kept.
+    # Agents repaired as many as the latest 2,000 repairs show, but at least the pattern's share
+    # of all times: a repair that no edit describes is only counted.
     span, about = await read_window(space, query.window)
     met, failures, earlier = await _count_met(span, MAX_COSTS)
     reviews = await _read_reviews(space, met)
@@ -281,7 +281,7 @@ async def show_patterns(
     reviews = await _read_reviews(space, patterns)
     keys = {ToolKey(workspace, each.server_name, each.tool_name) for each in patterns}
     registry = await context.memory.registry_of(workspace, keys)
-    # Two servers may have a tool of one name; then the title states which.
+    # If two servers have a tool of one name, the title names the server.
     names = Counter(each.tool_name for each in keys | registry.shared_names)
     most = 1 if registry.is_whole else 0
 
@@ -376,7 +376,7 @@ async def _read_marks(space: Space) -> Mapping[str, str]:
     """Return pattern ids by mark in hex, as of one consolidation."""
     context, workspace = space
     at = await read_consolidated_at(space)
-    if at is None:  # what is there is of a first run that is under way
+    if at is None:  # the first run is still under way
         return {}
     kept = context.caches.get_cache(_Marks)
     if (known := kept.get((workspace, at))) is None:

@@ -301,7 +301,7 @@ async def _append_events(space: Space, events: list[PromotionEvent]) -> None:
             await context.store.events.append(
                 workspace, [event for event, _ in commands], [state for _, state in commands]
             )
-        finally:  # of a change that failed it is not sure whether it was stored
+        finally:  # a change that failed may have been stored
             context.memory.forget_state(workspace)
         context.indexer.wake()
         for each in events:

@@ -192,7 +192,7 @@ async def _time_repairs(
     waited: dict[bool, list[float]] = {True: [], False: []}
     for _, each in await list_latest_repairs(space):
         if about["since"] <= each.mended_at <= about["until"]:
-            # By another clock a success may be of before its failure.
+            # By different clocks a success may seem earlier than its failure.
             seconds = max(0.0, (each.mended_at - each.failed_at) / timedelta(seconds=1))
             waited[each.followed_suggestion].append(seconds * 1000)
     return _summarise_times(waited[True]), _summarise_times(waited[False])

@@ -29,7 +29,7 @@ async def read_status(space: Read, request: Request) -> Status:
     context, workspace = space
     known = await counts(context.store, workspace)
     agreed = await read_agreement(context)
-    if context.caller.workspace != ALL_WORKSPACES:  # what it states is of all workspaces
+    if context.caller.workspace != ALL_WORKSPACES:  # `agreed` is about all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
     scaling = (await context.memory.calibration(workspace)).scaling

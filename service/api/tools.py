@@ -250,7 +250,7 @@ async def _append_change(
         await log.append(workspace, [event], [state])
         rows = await log.state(workspace, "tool", [tool_id])
     except BaseException:
-        # Whether it was stored is not sure: the next question reads it.
+        # The change may have been stored: the next question reads the state.
         context.memory.forget_state(workspace)
         raise
     context.memory.tool_changed(

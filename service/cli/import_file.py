@@ -131,7 +131,7 @@ def _import_calls(
 
     with ExitStack() as stack:
         report = ImportReport(say_line)
-        # Whatever happens, the last line states what was taken: importing again is harmless.
+        # The last line always has the counts: importing again is harmless.
         stack.callback(
             lambda: print(
                 f"{report.accepted:,} {'valid' if args.dry_run else 'accepted'}, "

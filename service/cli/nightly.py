@@ -40,7 +40,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="delete all that is past the retention; else a day's worth, as a clock may be wrong",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    # For `serve`: gives way to others, and leaves telling how far it is.
+    # For `serve`: a run with low priority and without progress lines.
     parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
     add_common(parser)
 

@@ -238,7 +238,7 @@ _TEMPLATES.filters |= {
     "visible": w.escape_hidden,
     "within": w.format_within,
 }
-# As it was typed, with what cannot be seen.
+# The text as it was typed, with hidden characters.
 _TEMPLATES.filters["typed"] = lambda text: escape(text.encode("utf-8", "replace").decode())
 _TEMPLATES.globals |= {
     "SIGNS": SIGNS,

@@ -240,7 +240,7 @@ class Dashboard:
             return None, _show_missing(
                 "Not shown", safe_message(error.message), cure, error.status_code
             )
-        except Exception as error:  # noqa: BLE001  # whatever it is, its reader gets a page
+        except Exception as error:  # noqa: BLE001  # the reader gets a page for any error
             log_event(logger, "page not shown", level="error", error=error, page=page.path)
             return look, _show_missing(
                 "Not shown",
@@ -295,7 +295,7 @@ async def _refuse_page(_: Look) -> Shown:
 
 
 def _check_look(look: Look) -> Look:
-    # Shown as another one, it would be believed: a link states what it is a link to.
+    # Another workspace or window in its place would mislead the reader.
     if look.workspace not in look.workspaces:
         raise NothingHereError(
             f"There is no workspace {look.workspace[:_MAX_NAME]!r}.",

@@ -129,7 +129,7 @@ async def show_sessions(look: Look) -> Shown:
         _read_moment(asked["since"]),
         _read_moment(asked["until"]),
     )
-    # To mask all that is looked at takes longer than a page may, so that is not done each second.
+    # Masking all these calls takes too long for a page, so it is not done each second.
     found = await (
         look.read_rarely(f"calls {wanted}", lambda: search_calls(look.space, wanted))
         if wanted.text

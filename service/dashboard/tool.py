@@ -123,7 +123,7 @@ async def read_evidence(look: Look, health: ToolHealth) -> dict[str, Any]:
     record = await record_of(context, tool)
     fitness, promotions, marks = [], [], []
     if stored is not None:
-        # Its id too (seed 002).
+        # A tool serves the namespace of its id, too (seed 002).
         for namespace in dict.fromkeys(filter(None, (stored.tool.tool_id, stored.tool.namespace))):
             try:  # nothing is left out, for negative tags speak of scenarios
                 best = await context.chooser.best(workspace, namespace, "", use_rag=False, limit=20)

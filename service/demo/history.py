@@ -148,7 +148,7 @@ async def _play_session(
         question = next(session)
         while True:
             answer: simulated_agents.Answer = None
-            with suppress(ApiError):  # as for an agent whose service is away: it goes on alone
+            with suppress(ApiError):  # an agent whose service is away continues alone
                 answer = await client.suggest(question) if client else None
             question = session.send(answer)
     except StopIteration as end:

@@ -85,7 +85,7 @@ def open_status(console: Console) -> Iterator[Callable[[str], None]]:
 async def open_service(folder: Path) -> AsyncIterator[Hosted]:
     """Start a service in an empty folder; stop it at the end, also after a failure."""
     port, log, environ = _free_port(), folder / "service.log", demo_environment(os.environ)
-    # Gateways of this user must not find it, nor it what they have kept.
+    # It and the gateways of this user must not find each other's state.
     environ |= {"XDG_STATE_HOME": str(folder / "state")}
     arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
     async with _open_process(log, environ, *arguments) as process:

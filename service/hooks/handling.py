@@ -181,7 +181,7 @@ class HookHandler:
         """Record the failures that only the transcript shows; return the advice about them."""
         if not event.earlier:
             return ""
-        # An event may have shown of it before, in some clients by another id.
+        # An event may have shown it before, in some clients by another id.
         seen = await self._read_session(event.session) if event.session is not None else []
         told = {(each.tool, each.error) for each in seen}
         redact = self.context.redactor.text
@@ -218,7 +218,7 @@ class HookHandler:
         lines = [redact(by_session.text)] if by_session is not None else []
         likely = [each for each in response.suggestions if each.confidence >= _LIKELY]
         if call.is_shell or by_session is not None:
-            # A command that failed did what it was shown to; only a learned change of it is of use.
+            # A failed command did what it was asked to; only a learned change of it helps.
             likely = [each for each in likely if each.evidence.repairs]
         lines += [describe_suggestion(each) for each in likely[:2]]
         first = next(iter(likely), None)

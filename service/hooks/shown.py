@@ -156,7 +156,7 @@ def nearest_text(wanted: str, texts: Iterable[str]) -> str | None:
     best, found = _NEAR_TEXT, None
     for text in texts:
         if wanted in text:
-            continue  # it was there once, and is there no longer
+            continue  # the file had it once, and has it no longer
         of_text = text.split("\n")
         alike = [fuzz.ratio(first, line.strip()) for line in of_text]
         starts = range(max(1, len(of_text) - size + 1))
