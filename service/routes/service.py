@@ -27,7 +27,7 @@ async def status(space: Reading, request: Request) -> Status:
     if context.caller.workspace != ALL_WORKSPACES:  # what it states is of all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
-    scaling = (await context.memory.calibration(workspace)).scaling
+    scaling = await context.memory.scaling(workspace)
     return Status(
         version=VERSION,
         ready=context.learning.problem is None,
