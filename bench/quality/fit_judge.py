@@ -10,9 +10,10 @@ from math import sqrt
 import numpy as np
 from scipy.stats import beta
 
+from bench.figures import made_by
 from bench.quality.fitting import Labelled, fit_scale, fit_stumps, points_of
 from bench.quality.scores import SURE
-from retrieval.answers.judge.model import OPEN_QUESTION, Model, stratum_of
+from retrieval.answers.judge.model import LEAN, OPEN_QUESTION, Model, stratum_of
 from retrieval.answers.judge.signals import SIGNALS
 from retrieval.knowledge.confidence import MIN_CONFIDENCE, logistic
 
@@ -148,7 +149,7 @@ def page(judged: Sequence[tuple[Row, float]], model: Model) -> str:
             batches[name].append((held, first.right))
     lines = [
         "# The judge, on sources that were left out", "",
-        " ".join(PAGE.split()), "",
+        made_by("python -m bench.quality.fit --rows FOLDER"), "", " ".join(PAGE.split()), "",
         "| source | n | right | sure | wrong of the sure | at most | ECE |",
         "|---|---:|---:|---:|---:|---:|---:|",
         *(f"| {name} | {_shares(of)} |" for name, of in sorted(batches.items())), "",
@@ -162,7 +163,7 @@ PAGE = """
 First proposals of every source, judged by a fit that never saw that source. *Right* is the share
 that was right, *sure* the share above .8, *at most* the upper end of the 95 % interval of how many
 of the sure are wrong (Clopper and Pearson), *ECE* the expected calibration error in tenths. Below,
-what each stratum has to reach to be sure. Made by `python -m bench.quality.fit --rows FOLDER`.
+what each stratum has to reach to be sure.
 """
 
 
@@ -191,7 +192,12 @@ def fit_judge(rows: Sequence[Row]) -> tuple[Model, str]:
         Labelled(row.seen[0].signals, row.seen[0].right, _weight(row, sizes)) for row, _ in left_out
     ]
     shift, slope = fit_scale([odds for _, odds in left_out], firsts)
-    judged = [(row, logistic(shift + slope * odds)) for row, odds in left_out]
+    leans = [LEAN * row.seen[0].signals[SIGNALS.index("odds")] for row, _ in left_out]
+    shift -= float(np.average(leans, weights=[first.weight for first in firsts]))
+    judged = [
+        (row, logistic(shift + slope * odds + lean))
+        for (row, odds), lean in zip(left_out, leans, strict=True)
+    ]
     every = labelled(rows)
     model = points_of(fit_stumps(every), every, shift, slope)._replace(bars=bars_of(judged))
     return model, page(judged, model)

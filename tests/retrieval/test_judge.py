@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval import read_table
-from retrieval.answers.judge.model import OPEN_QUESTION, Model, model_of_text, shipped_model
+from retrieval.answers.judge.model import LEAN, OPEN_QUESTION, Model, model_of_text, shipped_model
 from retrieval.answers.judge.ranking import judge
 from retrieval.answers.judge.signals import FALLING, RISING, SIGNALS, Weighed, signals_of
 from retrieval.answers.proposers.case import Case, Option
@@ -121,7 +121,7 @@ def test_points_say_what_they_were_fitted_on(fitting: Any) -> None:
     assert read == model
     for row in rows[:40]:
         [odds] = fitted.decision_function([row.signals])
-        lean = 0.02 * row.signals[0]
+        lean = LEAN * row.signals[0]
         assert read.sum_points(row.signals) == pytest.approx(0.5 + 2 * odds + lean, abs=0.02)
 
 

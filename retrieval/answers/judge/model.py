@@ -32,7 +32,7 @@ FILE = "answers/judge/points.json"
 _EVEN, _MOST = 0.5, 0.995
 _KEPT = 0.75
 """The probability up to which no bar moves it: those between it and the bar come below `SURE`."""
-_LEAN = 0.02
+LEAN = 0.06
 """What the evidence adds next to the steps: more of it is always surer."""
 _FAILED = log(0.25)
 """Points of one reported failure. A wrong repair fails again; a right one fails about as often as
@@ -84,7 +84,7 @@ class Model(NamedTuple):
     def sum_points(self, vector: Sequence[float]) -> float:
         """Return the log-odds of right of a vector, before its stratum's bar."""
         given = sum(steps.at(value) for steps, value in zip(self.steps, vector, strict=True))
-        lean = _LEAN * vector[_PLACES["odds"]]
+        lean = LEAN * vector[_PLACES["odds"]]
         return self.base + given + lean + _FAILED * vector[_PLACES["failed"]]
 
     def log_odds(self, vector: Sequence[float]) -> float:
