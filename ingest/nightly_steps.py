@@ -195,7 +195,7 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
     for workspace in await job.knowledge.cursors():
         rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
         judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
-        before = (await job.memory.calibration(workspace)).scaling
+        before = await job.memory.scaling(workspace)
         scaling = Scaling()
         if len(judged) >= ENOUGH_OUTCOMES:
             scaling = await asyncio.to_thread(

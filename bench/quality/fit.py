@@ -5,66 +5,51 @@
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
-and without schemas. The words of others (validators, the given half of dialects and field) and the
-values of sessions are asked about with an empty memory. Without `--ask` the judge's model is fitted
-on what was asked before, and how sure it is of a source that it never saw is printed for each. The
-weights of what was mended alike are those of an earlier fit, until learning is made anew.
+and without schemas. The words of others (validators, the world, the given half of dialects and
+field) and the values of sessions are asked about with an empty memory, what was rewritten and
+siblings of a tool after one lesson or two. Without `--ask` the judge's model is fitted on what was
+asked before, and how sure it is of each source that it never saw goes into `docs/figures/judge.md`.
 `--priors` counts the priors by kind of edit, on the tables' mistakes.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
 
 import argparse
 import asyncio
-import pickle
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
 from pathlib import Path
-from zlib import crc32
-
-import numpy as np
-from scipy.stats import beta
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 from aftercall.models import SuggestRequest
-from bench.quality import dialects, kinds, session_values, written
+from bench.quality import dialects, kinds, rewrites, session_values, siblings, written
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import left_out, open_dataset
-from bench.quality.fitting import (
-    Combined,
-    Labelled,
-    fit_combination,
-    fit_priors,
-    fit_trees,
-    json_of_model,
-    text_of_priors,
-)
+from bench.quality.fit_judge import Row, Seen, fit_judge, rows_of_text, text_of_rows
+from bench.quality.fitting import fit_priors, json_of_model, text_of_priors
+from bench.quality.laws.asking import Asker
 from bench.quality.methods import failed_call, record_earlier
-from bench.quality.scores import SURE
 from bench.quality.sessions import GoldCall, history, trials
 from bench.quality.split import folds, split
 from bench.quality.trial import Damage, Json, Trial, Verdict
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answers.answer import Question
-from retrieval.answers.judge.model import Model, stratum_of
-from retrieval.answers.judge.ranking import RankedProposal, is_learned, judge
-from retrieval.answers.judge.signals import SIGNALS
+from retrieval.answers.judge.model import FILE
+from retrieval.answers.judge.ranking import RankedProposal, judge
 from retrieval.answers.proposers.case import Option, value_sources_of
 from retrieval.answers.proposers.compose import merged, options_of
-from retrieval.knowledge.confidence import MIN_CONFIDENCE, Calibration, logistic
+from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError, names_of
 from retrieval.knowledge.values.scalars import same_value
 
 PRIORS = Path(__file__).parents[2] / "retrieval" / "answers" / "proposers" / "priors.toml"
-TREES = PRIORS.parents[1] / "judge" / "trees.json"
+POINTS = PRIORS.parents[2] / FILE
+PAGE = Path(__file__).parents[2] / "docs" / "figures" / "judge.md"
 FOLDS = 4
 _FIRST = 3
-_LATER = 0.3
-"""Weight of a proposal that is not the first: it is shown, and seldom followed."""
+"""Proposals of a case that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,64 +60,46 @@ class Asked:
     question: Question
     judged: list[tuple[RankedProposal, bool]]
 
-    @property
-    def family(self) -> str:
-        """The family of the mistake; empty for those that the tables make."""
-        place = self.trial.damage.parameter
-        is_own = place.startswith(_WRITTEN) or place in (*WORDS, _SESSION)
-        return place if place in kinds.FAMILIES or is_own else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A proposal with its signals, and whether it was right."""
-
-    signals: tuple[float, ...]
-    learned: bool
-    right: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What became of a trial: its family (empty for those of the tables) and first proposals."""
-
-    family: str
-    kind: str
-    never: bool
-    seen: tuple[Seen, ...]
-    source: str = ""
-    """The set that it is of; each written set is one of its own."""
-
 
 TABLES = ("bfcl", "github", "servers")
 _WRITTEN = "written"
-WORDS = {"validators": dialects.validators, "dialects": dialects.dialects, "field": dialects.field}
+WORDS = {"validators": dialects.validators, "dialects": dialects.dialects, "field": dialects.field,
+         "world": dialects.world}  # fmt: skip
 """Errors in the words of real libraries and of public bug reports."""
 _SESSION = "session"
-SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail", _WRITTEN, *WORDS, _SESSION)
+TAUGHT = ("rewrites", "siblings")
+"""What two agents taught, asked by a third one about the same tool, and about a sibling of it."""
+SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail", _WRITTEN, *WORDS, _SESSION, *TAUGHT)
 """Those of the tables, the worlds of the kinds, the calls that were written one by one, the words
 of others, and values of the session."""
 
 
 async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterator[list[Asked]]:
-    """Every damaged call of a set's older sessions, with what the memory of the others knows."""
+    """Yield every damaged call of a set's older sessions, with what the others taught."""
     if name == _WRITTEN:
-        async for found in _ask_written(embedder):
-            yield found
-        return
-    if name in WORDS or name == _SESSION:
-        trials_of = session_trials() if name == _SESSION else word_trials(name)
-        for with_schema in (True, False):
-            async with open_brain(embedder) as brain:
-                yield await _ask(brain, trials_of, with_schema=with_schema)
-        return
-    if name not in TABLES:
-        async for found in _ask_kinds(embedder, kinds.world_of(name), stride):
-            yield found
-        return
+        found = _ask_written(embedder)
+    elif name in TAUGHT:
+        found = _ask_taught(embedder, name)
+    elif name in WORDS or name == _SESSION:
+        found = _ask_untaught(embedder, session_trials() if name == _SESSION else word_trials(name))
+    elif name in TABLES:
+        found = _ask_table(embedder, name, stride)
+    else:
+        found = _ask_kinds(embedder, kinds.world_of(name), stride)
+    async for each in found:
+        yield each
+
+
+async def _ask_untaught(embedder: Embedder, found: Sequence[Trial]) -> AsyncIterator[list[Asked]]:
+    for with_schema in (True, False):
+        async with open_brain(embedder) as brain:
+            yield await _ask(brain, found, with_schema=with_schema)
+
+
+async def _ask_table(embedder: Embedder, name: str, stride: int) -> AsyncIterator[list[Asked]]:
     async with open_dataset(name) as dataset:
         if dataset is None:
-            raise SystemExit(f"the calibration is fitted on all datasets. {left_out(name)}")
+            raise SystemExit(f"the model is fitted on all datasets. {left_out(name)}")
         older, _ = split(dataset.sessions())
         for fold, (outside, inside) in enumerate(folds(older, FOLDS)):
             asked = (await trials(dataset, inside))[::stride]
@@ -169,6 +136,29 @@ async def _ask_written(embedder: Embedder) -> AsyncIterator[list[Asked]]:
         for with_schema in (True, False):
             async with open_brain(embedder) as brain:
                 yield await _ask(brain, trials, with_schema=with_schema)
+
+
+async def _ask_taught(embedder: Embedder, name: str) -> AsyncIterator[list[Asked]]:
+    """Yield calls that a third agent makes after one or two taught how to repair such a call."""
+    async with open_brain(embedder) as brain:
+        asker = Asker(brain)
+        cases = siblings.cases() if name == "siblings" else rewrites.cases()
+        for case in cases:
+            workspace = await asker.workspace_of(case)
+            request = SuggestRequest(execution=case.question(), annotations=case.hints)
+            question = await brain.suggester.gather(workspace, request, principal=case.principal)
+            right = case.right or ()
+            trial = Trial(
+                session=case.session, tool=case.tool, server=case.server, damaged=case.call,
+                gold=right[0] if right else {}, error=case.error, context="", schema=case.schema,
+                damage=_damage(name, case.name, right), judge=partial(_judge_taught, right),
+            )  # fmt: skip
+            yield [Asked(trial, question, await _judged(trial, question))]
+
+
+async def _judge_taught(right: Sequence[Json], parameters: Json) -> Verdict:
+    is_meant = any(rewrites.is_right(parameters, each) for each in right)
+    return "right" if is_meant else "wrong success"
 
 
 def word_trials(name: str) -> list[Trial]:
@@ -224,18 +214,17 @@ async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> l
 
 
 async def _judged(trial: Trial, question: Question) -> list[tuple[RankedProposal, bool]]:
-    first = judge(question.case, Calibration())[:_FIRST]
+    first = judge(question.case, Scaling())[:_FIRST]
     return [(each, await trial.judge(each.proposal.parameters) == "right") for each in first]
 
 
-def row_of(asked: Asked) -> Row:
-    """What is kept of a trial; of a call that holds no right repair nothing is right."""
-    never = asked.family in kinds.NEVER
-    seen = (
-        Seen(ranked.signals, is_learned(ranked.proposal), right and not never)
-        for ranked, right in asked.judged
-    )
-    return Row(asked.family, asked.trial.damage.kind, never, tuple(seen))
+def row_of(source: str, asked: Asked) -> Row:
+    """Return what is kept of a trial; of a call that holds no right repair nothing is right."""
+    family = asked.trial.damage.parameter
+    never = family in kinds.NEVER
+    seen = (Seen(ranked.signals, right and not never) for ranked, right in asked.judged)
+    source = family if family.startswith(_WRITTEN) else source
+    return Row(source, asked.trial.damage.kind, tuple(seen))
 
 
 def priors_of(asked: Sequence[Asked]) -> dict[str, tuple[float, float]]:
@@ -257,7 +246,7 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
     To leave out what was only called wrong is not right, though the name does not belong there.
     """
     trial = asked.trial
-    if asked.family in kinds.NEVER:
+    if trial.damage.parameter in kinds.NEVER:
         return False
     edits = {edit.kind for edit in option.edits}
     if "remove" in edits and trial.damage.kind != "unexpected parameter":
@@ -271,123 +260,6 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
         (name in changed) == (name in trial.gold) and changed.get(name) == trial.gold.get(name)
         for name in names
     )
-
-
-_OF_TABLES = 3.0
-"""How much more a kind of the tables counts, which memory and values are richer in."""
-_PARTS = 8
-
-
-def _labelled(rows: Sequence[Row], *, learned: bool) -> list[Labelled]:
-    """The first proposals of every case; a kind counts by the root of its number."""
-    many = Counter((row.family, row.kind) for row in rows)
-    return [
-        Labelled(
-            seen.signals,
-            seen.right,
-            (_LATER if place else 1.0) * (1.0 if row.family else _OF_TABLES)
-            / sqrt(many[row.family, row.kind]),
-        )
-        for row in rows
-        for place, seen in enumerate(row.seen)
-        if seen.learned == learned
-    ]  # fmt: skip
-
-
-def _part(row: Row) -> str:
-    """An eighth of the families; a kind of mistake is in one of them, whatever set it is of."""
-    return str(crc32(row.family.encode()) % _PARTS)
-
-
-def _source(row: Row) -> str:
-    return row.source
-
-
-def fits_of(rows: Sequence[Row]) -> list[HistGradientBoostingClassifier]:
-    """Trees on all rows, then on all but one eighth of the families, for each eighth."""
-    without = [[row for row in rows if _part(row) != str(part)] for part in range(_PARTS)]
-    return [fit_trees(_labelled(each, learned=False)) for each in (rows, *without) if each]
-
-
-def unseen(rows: Sequence[Row], part_of: Callable[[Row], str]) -> Iterator[tuple[Row, list[float]]]:
-    """What fits that never saw a row's part say of its first proposal, for each row."""
-    for part in sorted(set(map(part_of, rows))):
-        of = [row for row in rows if part_of(row) == part and row.seen and not row.seen[0].learned]
-        if not of:
-            continue
-        fits = fits_of([row for row in rows if part_of(row) != part])
-        vectors = np.array([row.seen[0].signals for row in of])
-        odds = np.array([fit.decision_function(vectors) for fit in fits]).T
-        yield from zip(of, odds.tolist(), strict=True)
-
-
-def combination_of(found: Sequence[tuple[Row, list[float]]]) -> Model:
-    """The scaling of what fits say together, fitted where none of them had seen the family."""
-    many = Counter((row.family, row.kind) for row, _ in found)
-    return fit_combination(
-        [
-            Combined(odds, row.seen[0].right,
-                     (1.0 if row.family else _OF_TABLES) / sqrt(many[row.family, row.kind]))
-            for row, odds in found
-        ]
-    )  # fmt: skip
-
-
-_HARM = 0.025
-"""The share of sure repairs that may be wrong, as Jeffreys' prior estimates it: half a wrong one is
-added to those that were seen. About the .02 of 4-rules.md where there are many, stricter with few.
-"""
-_ENOUGH = 15
-"""Sure repairs of which none was wrong that are enough for a small stratum."""
-
-
-def bars_of(found: Sequence[tuple[Row, list[float]]], model: Model) -> dict[str, float]:
-    """For each stratum the least probability from which on at most `_HARM` was wrong, if any."""
-    strata: dict[str, list[tuple[float, bool]]] = defaultdict(list)
-    for row, odds in found:
-        first = row.seen[0]
-        stratum = stratum_of(first.signals)
-        if not stratum.startswith("semantic") and not stratum.endswith("doubted"):
-            strata[stratum].append((logistic(model.combine(odds)), first.right))
-    bars = {}
-    for stratum, judged in sorted(strata.items()):
-        for bar in np.arange(SURE, 0.99, 0.005):
-            above = [right for probability, right in judged if probability > bar]
-            wrong = sum(not right for right in above)
-            is_small = wrong == 0 and len(above) >= _ENOUGH
-            if is_small or (wrong + 0.5) / (len(above) + 1) <= _HARM:
-                bars[stratum] = round(float(bar), 3)
-                break
-    print("  bars:", bars)
-    return bars
-
-
-def print_sources(found: Sequence[tuple[Row, list[float]]], model: Model) -> None:
-    """For each source, how sure and how wrong the model is that never saw it."""
-    batches: dict[str, list[tuple[float, bool]]] = defaultdict(list)
-    for row, odds in found:
-        first = row.seen[0]
-        held = model.held(model.combine(odds), stratum_of(first.signals))
-        schema = "no schema" if first.signals[SIGNALS.index("refused")] < 0 else "schema"
-        batches[f"{row.source}, {schema}"].append((logistic(held), first.right))
-    everything = [each for batch in batches.values() for each in batch]
-    for name, first in (*sorted(batches.items()), ("all", everything)):
-        print(f"  {name:26} {_shares(first)}")
-
-
-def _shares(first: Sequence[tuple[float, bool]]) -> str:
-    told = [(sure, right) for sure, right in first if sure >= MIN_CONFIDENCE]
-    sure = [right for confidence, right in told if confidence > SURE]
-    gaps = 0.0
-    for tenth in range(10):
-        inside = [each for each in told if min(9, int(10 * each[0])) == tenth]
-        gaps += abs(sum(confidence - right for confidence, right in inside))
-    harm = sum(not right for right in sure) / max(1, len(sure))
-    wrong = len(sure) - sum(sure)
-    upper = float(beta.ppf(0.95, wrong + 1, len(sure) - wrong)) if wrong < len(sure) else 1.0
-    right, asked = sum(right for _, right in told) / len(first), len(first)
-    return (f"n {asked:6} right {right:.3f} coverage {len(sure) / asked:.3f} harm {harm:.4f} "
-            f"(at most {upper:.3f}) ECE {gaps / max(1, len(told)):.3f}")  # fmt: skip
 
 
 def _print_counts(seen: list[tuple[str, bool]]) -> None:
@@ -405,9 +277,9 @@ async def _asked(name: str, stride: int, file: Path | None = None) -> list[Asked
     try:
         async for asked in ask_set(embedder, name, stride):
             found += asked
-            rows += map(row_of, asked)
+            rows += (row_of(name, each) for each in asked)
             if file is not None:
-                file.write_bytes(pickle.dumps(rows))  # noqa: ASYNC240 - nobody waits
+                file.write_text(text_of_rows(rows))  # noqa: ASYNC240 - nobody waits
                 print(f"{name}: {len(rows)} asked so far", flush=True)
     finally:
         await embedder.close()
@@ -427,21 +299,14 @@ def main() -> None:
         text = PRIORS.read_text(encoding="utf-8")
         PRIORS.write_text(text_of_priors(text, priors_of(asked)), encoding="utf-8")
     elif options.ask:
-        asyncio.run(_asked(options.ask, options.stride, options.rows / f"{options.ask}.rows"))
+        asyncio.run(_asked(options.ask, options.stride, options.rows / f"{options.ask}.jsonl"))
     else:
-        files = sorted(options.rows.glob("*.rows"))
-        rows = [
-            replace(row, source=row.family if row.family.startswith(_WRITTEN) else file.stem)
-            for file in files
-            for row in pickle.loads(file.read_bytes())  # noqa: S301 - written above
-        ]
-        by_source = list(unseen(rows, _source))
-        found = [*unseen(rows, _part), *by_source]
-        model = combination_of(found)
-        model = model._replace(bars=bars_of(found, model))
-        print_sources(by_source, model)
-        TREES.write_text(json_of_model(fits_of(rows), model), encoding="utf-8")
-        print(f"written to {TREES.name}")
+        files = sorted(options.rows.glob("*.jsonl"))
+        rows = [row for file in files for row in rows_of_text(file.read_text(encoding="utf-8"))]
+        model, text = fit_judge(rows)
+        print(text)
+        PAGE.write_text(text, encoding="utf-8")
+        POINTS.write_text(json_of_model(model), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,11 +20,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import chi2
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.preprocessing import normalize
 
 from aftercall.models import ErrorCategory
-from retrieval.answers.judge.model import Model
+from retrieval.answers.judge.model import Model, Steps
 from retrieval.answers.judge.signals import FALLING, RISING, SIGNALS
 from retrieval.knowledge.reading.classifier import CategoryHead, terms_of
 
@@ -75,10 +74,10 @@ def text_of_priors(text: str, measured: Mapping[str, tuple[float, float]]) -> st
 _DIGITS = 4
 
 
-def fit_trees(rows: Sequence[Labelled]) -> HistGradientBoostingClassifier:
-    """Small trees (scikit-learn) that only rise with evidence and fall with what is strange."""
+def fit_stumps(rows: Sequence[Labelled]) -> HistGradientBoostingClassifier:
+    """Return boosted stumps (scikit-learn): each signal has a say of its own, and goes one way."""
     model = HistGradientBoostingClassifier(
-        max_depth=3, max_iter=60, learning_rate=0.12, min_samples_leaf=60, l2_regularization=5.0,
+        max_depth=1, max_iter=1000, learning_rate=0.1, min_samples_leaf=20, l2_regularization=1.0,
         monotonic_cst=[int(name in RISING) - int(name in FALLING) for name in SIGNALS],
         random_state=0, early_stopping=False,
     )  # fmt: skip
@@ -86,61 +85,53 @@ def fit_trees(rows: Sequence[Labelled]) -> HistGradientBoostingClassifier:
     return model.fit(vectors, right, sample_weight=[row.weight for row in rows])
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
-    """What fits that never saw a proposal's family say of it, and whether it was right."""
-
-    odds: list[float]
-    right: bool
-    weight: float = 1.0
-
-
-_CAUTIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+def fit_scale(odds: Sequence[float], rows: Sequence[Labelled]) -> tuple[float, float]:
+    """Return shift and slope (Platt 1999) of the log-odds of rows that no fit had seen."""
+    fitted = LogisticRegression(C=100.0, max_iter=1000).fit(
+        np.array(odds)[:, None],
+        [row.right for row in rows],
+        sample_weight=[row.weight for row in rows],
+    )
+    return float(fitted.intercept_[0]), float(fitted.coef_[0][0])
 
 
-def fit_combination(rows: Sequence[Combined]) -> Model:
-    """Platt's regression over the fits' mean less their spread; how much less, by log loss."""
-    right, weight = [row.right for row in rows], [row.weight for row in rows]
-    best = None
-    for caution in _CAUTIONS:
-        bare = Model((), caution=caution)
-        odds = [[bare.combine(row.odds)] for row in rows]
-        fitted = LogisticRegression(C=100.0, max_iter=1000).fit(odds, right, sample_weight=weight)
-        loss = log_loss(right, fitted.predict_proba(odds)[:, 1], sample_weight=weight)
-        print(f"  caution {caution}: log loss {loss:.4f}")
-        if best is None or loss < best[0]:
-            best = loss, caution, float(fitted.intercept_[0]), float(fitted.coef_[0][0])
-    assert best is not None
-    _, caution, shift, slope = best
-    return Model((), round(shift, _DIGITS), round(slope, _DIGITS), caution)
+def points_of(
+    stumps: HistGradientBoostingClassifier, rows: Sequence[Labelled], shift: float, slope: float
+) -> Model:
+    """Return the model of fitted stumps without bars; a usual value of a signal has no points."""
+    jumps: list[dict[float, float]] = [defaultdict(float) for _ in SIGNALS]
+    lows = [0.0 for _ in SIGNALS]
+    base = float(stumps._baseline_prediction.item())  # noqa: SLF001 - the library has no other way
+    for [predictor] in stumps._predictors:  # noqa: SLF001 - to its trees
+        root = predictor.nodes[0]
+        if root["is_leaf"]:
+            base += float(root["value"])
+            continue
+        low, high = (float(predictor.nodes[root[side]]["value"]) for side in ("left", "right"))
+        lows[root["feature_idx"]] += low
+        jumps[root["feature_idx"]][float(root["num_threshold"])] += high - low
+    weights = np.array([row.weight for row in rows])
+    steps = []
+    for place, jump in enumerate(jumps):
+        above = sorted(jump)
+        points = lows[place] + np.cumsum([0.0, *(jump[each] for each in above)])
+        values = np.searchsorted(above, [row.signals[place] for row in rows], side="left")
+        usual = float(np.average(points[values], weights=weights))
+        base += usual
+        rounded = (round(slope * (float(each) - usual), _DIGITS) for each in points)
+        steps.append(Steps(tuple(round(each, _DIGITS) for each in above), tuple(rounded)))
+    return Model(round(shift + slope * base, _DIGITS), tuple(steps))
 
 
-def json_of_model(fits: Sequence[HistGradientBoostingClassifier], model: Model) -> str:
-    """The text of the model's file: a node is feature, threshold, both ways on, and value."""
-    scaling: dict[str, object] = {"shift": model.shift, "slope": model.slope}
-    scaling |= {"caution": model.caution, "bars": model.bars}
-    head = json.dumps({"features": SIGNALS, **scaling})[1:-1]
-    joined = ",\n".join(map(_json_of_fit, fits))
-    return f'{{{head},\n"fits": [\n{joined}\n]}}\n'
-
-
-def _json_of_fit(model: HistGradientBoostingClassifier) -> str:
-    trees = [
-        [
-            [
-                int(node["feature_idx"]),
-                0 if node["is_leaf"] else round(float(node["num_threshold"]), _DIGITS),
-                int(node["left"]),
-                int(node["right"]),
-                round(float(node["value"]), _DIGITS),
-            ]
-            for node in predictor.nodes
-        ]
-        for [predictor] in model._predictors  # noqa: SLF001 - the library has no other way to them
-    ]
-    base = round(float(model._baseline_prediction.item()), _DIGITS)  # noqa: SLF001
-    lines = ",\n".join(json.dumps(tree, separators=(",", ":")) for tree in trees)
-    return f'{{"base": {base}, "trees": [\n{lines}\n]}}'
+def json_of_model(model: Model) -> str:
+    """Return the text of the model's file: for each signal its steps and their points."""
+    rows = (
+        f"{json.dumps(name)}: {json.dumps(steps._asdict(), separators=(',', ':'))}"
+        for name, steps in zip(SIGNALS, model.steps, strict=True)
+    )
+    bars = json.dumps(model.bars, indent=1)
+    points = ",\n".join(rows)
+    return f'{{"base": {model.base},\n"bars": {bars},\n"points": {{\n{points}\n}}}}\n'
 
 
 INVERSE_REGULARISATION = 3.0

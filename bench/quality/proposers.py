@@ -27,7 +27,7 @@ from embeddings.protocol import Embedder
 from retrieval.answers.answer import Question
 from retrieval.answers.judge.ranking import RankedProposal, judge
 from retrieval.answers.proposers.registry import names, without
-from retrieval.knowledge.confidence import shipped
+from retrieval.knowledge.confidence import Scaling
 
 _NEEDS_DATA = ("dialects", "field")
 
@@ -88,7 +88,7 @@ async def _count(trial: Trial, question: Question, of: str, earned: dict[str, Ea
 
 
 def _first(question: Question) -> RankedProposal | None:
-    return next(iter(judge(question.case, shipped())), None)
+    return next(iter(judge(question.case, Scaling())), None)
 
 
 async def _is_right(trial: Trial, ranked: RankedProposal) -> bool:

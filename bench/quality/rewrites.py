@@ -127,6 +127,18 @@ async def measure(embedder: Embedder) -> Figures:
     return Figures(answered, trapped, compared)
 
 
+def cases() -> Iterator[Case]:
+    """Yield what a third agent asks about each form: after one lesson and after two."""
+    for form in forms():
+        for schema in (form.schema, None):
+            for taught in range(1, TAUGHT + 1):
+                history = form.lessons(form.pairs[:taught], schema)
+                for failed, mended in (*form.pairs[TAUGHT:], form.pairs[0]):
+                    yield form.asked(failed, (mended,), history, schema)
+                if form.other is not None:
+                    yield _about_other(form, form.other, history, schema)
+
+
 async def _answer(ask: _Ask, form: Form, *, with_schema: bool) -> Answered:
     schema = form.schema if with_schema else None
     history = form.lessons(form.pairs[:TAUGHT], schema)

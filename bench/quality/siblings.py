@@ -10,7 +10,7 @@ parameters the same, must not be touched.
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -91,6 +91,17 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     text = "\n".join(_page(found)) + "\n"
     print(text)
     (folder / "siblings.md").write_text(text, encoding="utf-8")
+
+
+def cases() -> Iterator[Case]:
+    """Yield each form on each kind of sibling, and on a tool of another trade."""
+    for at, form in enumerate(forms()):
+        history = form.lessons(form.pairs[:TAUGHT])
+        for kind in KINDS:
+            case = _about(form, kind, history)
+            yield case
+        trade = _OTHER_TRADE[at % len(_OTHER_TRADE)]
+        yield replace(case, tool=trade, server="another-trade", schema=None, right=None)
 
 
 def _about(form: Form, kind: str, history: tuple[Any, ...]) -> Case:

@@ -11,17 +11,12 @@ from retrieval.answers.advice.advise import CUT, abstention_reason, advise, loop
 from retrieval.answers.judge.model import shipped_model
 from retrieval.answers.judge.policy import follow
 from retrieval.answers.judge.ranking import RankedProposal, judge
+from retrieval.answers.judge.signals import of_sibling
 from retrieval.answers.judge.trust import Strangers, principals_for
-from retrieval.answers.proposers.case import PLAIN, Advice, CallContext, Case, NoAdvice, Option
+from retrieval.answers.proposers.case import PLAIN, Advice, CallContext, Case, NoAdvice
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.knowledge.calls.account import Account
-from retrieval.knowledge.confidence import (
-    MIN_CONFIDENCE,
-    Calibration,
-    Estimate,
-    lower_bound,
-    shipped,
-)
+from retrieval.knowledge.confidence import MIN_CONFIDENCE, Estimate, Scaling, lower_bound
 from retrieval.knowledge.reading.category import refusal_of
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.rewrites import edits as ed
@@ -33,10 +28,6 @@ from retrieval.knowledge.tool.drift import drift_text
 from retrieval.knowledge.tool.rules import rule_trials, skeleton_of
 
 _LIKELY = 0.5
-
-
-_OF_SIBLING = 0.6
-"""What is left of a confidence that another tool's repairs give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +42,7 @@ class Question:
     error: m.ExecutionError
     annotations: m.ToolAnnotations = field(default_factory=m.ToolAnnotations)
     call_context: CallContext = PLAIN
-    calibration: Calibration = field(default_factory=shipped)
+    scaling: Scaling = field(default_factory=Scaling)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +204,10 @@ def _order(ranked: RankedSuggestion) -> tuple[int, float]:
 
 def _ranked(question: Question) -> list[RankedSuggestion]:
     case, ranked = question.case, []
-    strangers = Strangers(case, question.error.message, question.calibration)
-    for judged in judge(case, question.calibration):
+    strangers = Strangers(case, question.error.message, question.scaling)
+    for judged in judge(case, question.scaling):
         proposal, account, estimate = judged.proposal, judged.account, judged.estimate
         is_strange = strangers.taught(proposal)
-        if any(map(of_sibling, proposal.options)):
-            estimate = estimate.times(_OF_SIBLING)
         if is_strange and estimate.probability > SURE:
             estimate = estimate.times(SURE / estimate.probability)
         if estimate.probability >= MIN_CONFIDENCE:
@@ -237,11 +226,6 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
             )
             ranked.append(made)
     return sorted(ranked, key=_order)
-
-
-def of_sibling(option: Option) -> bool:
-    """Return whether an option is what repaired another tool, and nothing else states it."""
-    return option.repairs > 0 and set(option.sources) == {"similar"}
 
 
 def _suggestion(case: Case, judged: RankedProposal, estimate: Estimate) -> m.Suggestion:

@@ -27,7 +27,7 @@ from retrieval.answers.judge.ranking import RankedProposal, judge
 from retrieval.answers.judge.trust import trusted_hints
 from retrieval.answers.proposers.case import Case, profile_for
 from retrieval.answers.suggest import case_of, schema_for
-from retrieval.knowledge.confidence import Calibration
+from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.reading.reader import ErrorReading
@@ -93,12 +93,12 @@ async def check(
         is_fit = _fits(schema, call.parameters)  # nothing is stated of a value that was masked
     case = case_of(call, _REFUSED, knowledge, registered, hints, (), binds=binds, quorum=quorum)
     session = session_mark(call.session_id, call.agent)
-    calibration = await memory.calibration(workspace)
+    scaling = await memory.scaling(workspace)
     loops = list(_loops(case, knowledge, session, loop)) if loop and call.session_id else []
     checked = (
         _looping(loops, is_fit=is_fit)
-        or (None if is_fit else _by_schema(case, calibration))
-        or _by_rules(case, knowledge, calibration)
+        or (None if is_fit else _by_schema(case, scaling))
+        or _by_rules(case, knowledge, scaling)
         or _warned(case, loops)
         or CheckResponse(verdict="pass")
     )
@@ -192,8 +192,8 @@ def _looping(loops: Sequence[_Loop], *, is_fit: bool) -> CheckResponse | None:
     return None
 
 
-def _by_schema(case: Case, calibration: Calibration) -> CheckResponse:
-    best = next(iter(judge(case, calibration)), None)
+def _by_schema(case: Case, scaling: Scaling) -> CheckResponse:
+    best = next(iter(judge(case, scaling)), None)
     if best is not None and not case.is_foreign_schema and _is_proven(case, best):
         return _repaired(case, best)
     said = [_said(fault) for fault in case.faults] or ["the tool's schema refuses it"]
@@ -201,7 +201,7 @@ def _by_schema(case: Case, calibration: Calibration) -> CheckResponse:
 
 
 def _by_rules(
-    case: Case, knowledge: ToolKnowledge | None, calibration: Calibration
+    case: Case, knowledge: ToolKnowledge | None, scaling: Scaling
 ) -> CheckResponse | None:
     odd = _never_worked(case.parameters, case.profile)
     if knowledge is None or not odd:
@@ -219,7 +219,7 @@ def _by_rules(
             _REFUSED, category=known.category, signature=known.signature, faults=faults
         )
         about = replace(case, reading=reading, signature=known)
-        for best in judge(about, calibration)[:1]:
+        for best in judge(about, scaling)[:1]:
             if best.proposal.touched & odd and _is_proven(about, best) and _is_known(about, best):
                 return _repaired(about, best)
     return None

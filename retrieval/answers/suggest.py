@@ -216,8 +216,8 @@ class Suggester:
             call_context = await self._call_context(
                 tool, call, reading, case, knowledge, registered, annotations
             )
-        calibration = await self.memory.calibration(workspace)
-        return Question(case, call.error, annotations, call_context, calibration)
+        scaling = await self.memory.scaling(workspace)
+        return Question(case, call.error, annotations, call_context, scaling)
 
     async def _siblings(self, tool: ToolKey, case: Case) -> tuple[Sibling, ...]:
         """Return what repaired such an error on siblings of a tool."""

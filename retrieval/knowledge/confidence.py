@@ -4,15 +4,12 @@ A workspace with enough outcomes of its own gets a two-parameter Platt scaling (
 of what the judge states (see `fitting`). Its slope is positive: it changes no order.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from math import exp, log, sqrt
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from retrieval import read_json
 from retrieval.knowledge.beta import Trials
 
 MIN_CONFIDENCE = 0.15
@@ -55,30 +52,22 @@ class Scaling(BaseModel):
     """How many outcomes it was fitted on; 0 for none of its own."""
     fitted_at: datetime | None = None
 
-    def score(self, score: float) -> float:
-        """Log-odds from log-odds."""
-        return self.shift + self.slope * score
+    def scale(self, log_odds: float) -> float:
+        """Return log-odds as the workspace scales them."""
+        return self.shift + self.slope * log_odds
 
+    def estimate(self, log_odds: float, spread: float) -> Estimate:
+        """Return the probability of log-odds as the workspace scales them, with its interval.
 
-class Calibration(BaseModel):
-    """The weights of evidence for what was mended alike before, and the workspace's own scaling."""
-
-    intercept: float = 0.0
-    weights: dict[str, float] = Field(default_factory=lambda: {"odds": 1.0})
-    scaling: Scaling = Field(default_factory=Scaling)
-
-    def score(self, signals: Mapping[str, float]) -> float:
-        """Return the log-odds of right of what was repaired alike before, by its signals."""
-        return self.intercept + sum(weight * signals[name] for name, weight in self.weights.items())
-
-    def estimate(self, score: float, spread: float) -> Estimate:
-        """Return the probability of log-odds as the workspace scales them, with its interval."""
-        own = self.scaling.score
+        Args:
+            log_odds: those that the judge states.
+            spread: half the width of the interval, in log-odds.
+        """
         return Estimate(
-            logistic(own(score)),
-            logistic(own(score - spread)),
-            logistic(own(score + spread)),
-            logistic(score),
+            logistic(self.scale(log_odds)),
+            logistic(self.scale(log_odds - spread)),
+            logistic(self.scale(log_odds + spread)),
+            logistic(log_odds),
         )
 
 
@@ -91,10 +80,3 @@ def log_odds(probability: float) -> float:
     """Return the log-odds of a probability, kept within those of 0.001 and 0.999."""
     kept = min(0.999, max(0.001, probability))
     return log(kept / (1 - kept))
-
-
-@cache
-def shipped() -> Calibration:
-    """Return the calibration that was fitted on the project's own benchmark history."""
-    fitted = read_json("knowledge/calibration.json")
-    return Calibration(intercept=fitted["intercept"], weights=fitted["weights"])

@@ -66,7 +66,7 @@ def log_loss(
 
     Lower is better.
     """
-    scaled = np.array([logistic(scaling.score(log_odds(estimate))) for estimate in estimates])
+    scaled = np.array([logistic(scaling.scale(log_odds(estimate))) for estimate in estimates])
     right = np.where(np.array(rights), _RIGHT_OF_SUCCESS, 0.0)
     losses = -(right * np.log(scaled) + (1 - right) * np.log1p(-scaled))
     return float(np.average(losses, weights=_weights(agents)))

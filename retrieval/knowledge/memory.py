@@ -21,7 +21,7 @@ from aftercall.models import Outcome
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_of
 from mongo.protocol import Knowledge, Store
 from mongo.records import Removal, Row, ToolKey, decoded
-from retrieval.knowledge.confidence import Calibration, Scaling, shipped
+from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.rows.documents import Document
 from retrieval.knowledge.rows.health import AxisBook, KnownHealth
@@ -249,10 +249,10 @@ class Memory:
         kind = RowKind(AXIS_CLUSTERS, AxisClusters)
         return (await self._read(workspace, kind, [""]))[""] or _NO_CLUSTERS
 
-    async def calibration(self, workspace: str) -> Calibration:
-        """Return how the workspace's confidence is calibrated: as shipped until it has its own."""
+    async def scaling(self, workspace: str) -> Scaling:
+        """Return the scaling of a workspace: none until it has outcomes enough."""
         scaling = (await self._read(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
-        return shipped() if scaling is None else shipped().model_copy(update={"scaling": scaling})
+        return Scaling() if scaling is None else scaling
 
     async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
         """Return the registered tool that executions name so, as `Registry.named`."""

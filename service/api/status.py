@@ -32,7 +32,7 @@ async def read_status(space: Read, request: Request) -> Status:
     if context.caller.workspace != ALL_WORKSPACES:  # `agreed` is about all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
-    scaling = (await context.memory.calibration(workspace)).scaling
+    scaling = await context.memory.scaling(workspace)
     return Status(
         version=VERSION,
         ready=context.learning.problem is None,

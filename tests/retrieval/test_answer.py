@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answers.answer import Question, answer
-from retrieval.knowledge.confidence import Scaling, shipped
+from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.reading.reader import read_error
 from retrieval.knowledge.rewrites.edits import Cast, Rename, Replace, edits_of_key
 from retrieval.knowledge.tool.profile import ToolProfile
@@ -146,10 +146,10 @@ def test_what_is_kept_beside_a_suggestion_lets_its_outcome_teach() -> None:
     """Its edits, and its confidence as shipped, whatever the workspace makes of that."""
     schema = object_schema(repo_path="string") | {"additionalProperties": False}
     case = make_case({"repo": "a"}, missing("repo_path"), schema=schema)
-    doubtful = shipped().model_copy(update={"scaling": Scaling(shift=-1, outcomes=99)})
+    doubtful = Scaling(shift=-1, outcomes=99)
     question = Question(case, ExecutionError(message="bad"), READS)
     plain, scaled = (
-        answer(each, limit=3) for each in (question, replace(question, calibration=doubtful))
+        answer(each, limit=3) for each in (question, replace(question, scaling=doubtful))
     )
     for found in (plain, scaled):
         assert [each.suggestion_id for each in found.response.suggestions] == list(found.ranked)

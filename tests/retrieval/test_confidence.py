@@ -9,19 +9,10 @@ from hypothesis import strategies as st
 from aftercall.models import EvidenceSource
 from retrieval import read_table
 from retrieval.answers.judge.ranking import bound, judge
-from retrieval.answers.judge.signals import SIGNALS
 from retrieval.answers.proposers.case import Option, prior
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.knowledge.beta import Trials
-from retrieval.knowledge.confidence import (
-    MIN_CONFIDENCE,
-    Calibration,
-    Scaling,
-    log_odds,
-    logistic,
-    lower_bound,
-    shipped,
-)
+from retrieval.knowledge.confidence import Scaling, log_odds, logistic, lower_bound
 from retrieval.knowledge.fitting import fit_scaling
 from retrieval.knowledge.rewrites.edits import Add, Clamp, Edit, Rename, Replace, edits_of_key
 from retrieval.knowledge.tool.rules import SignatureKnowledge
@@ -57,8 +48,7 @@ def test_the_interval_is_around_the_probability(
     score: float, spread: float, scaling: Scaling
 ) -> None:
     """All three are probabilities, in order; more spread is a wider interval."""
-    calibration = Calibration(scaling=scaling)
-    found, wider = (calibration.estimate(score, each) for each in (spread, spread + 1))
+    found, wider = (scaling.estimate(score, each) for each in (spread, spread + 1))
     assert 0 <= wider.low <= found.low <= found.probability <= found.high <= wider.high <= 1
 
 
@@ -109,7 +99,7 @@ def test_the_shipped_estimate_does_not_depend_on_the_workspace(
     score: float, scaling: Scaling
 ) -> None:
     """It is what the next scaling is fitted on: else each would build on the last."""
-    ours, theirs = (Calibration(scaling=each).estimate(score, 0.1) for each in (scaling, Scaling()))
+    ours, theirs = (each.estimate(score, 0.1) for each in (scaling, Scaling()))
     assert ours.shipped == theirs.shipped == theirs.probability
 
 
@@ -152,7 +142,7 @@ def confidence_of(number: int, **reports: int) -> float:
     return max(
         (
             each.estimate.probability
-            for each in judge(case, shipped())
+            for each in judge(case, Scaling())
             if each.proposal.parameters == mended
         ),
         default=0.0,
@@ -197,7 +187,7 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
 
 def scaled(scaling: Scaling, probability: float) -> float:
     """What the workspace makes of a shipped probability."""
-    return logistic(scaling.score(log_odds(probability)))
+    return logistic(scaling.scale(log_odds(probability)))
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
@@ -254,15 +244,6 @@ def shipped_priors() -> dict[str, tuple[float, float]]:
         kind: (right, wrong)
         for kind, (right, wrong) in read_table("answers/proposers/priors.toml")["measured"].items()
     }
-
-
-def test_the_shipped_calibration_is_usable() -> None:
-    """It knows the signals by name, and no other; the evidence counts for it."""
-    calibration = shipped()
-    assert set(calibration.weights) <= {*SIGNALS, "unlikely"}
-    assert calibration.weights["odds"] > 0
-    assert calibration.scaling == Scaling()
-    assert 0 < MIN_CONFIDENCE < AUTOMATIC
 
 
 def test_shipped_priors_can_be_moved() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval import read_table
-from retrieval.answers.judge.model import Model, model_of_text, shipped_model
+from retrieval.answers.judge.model import LEAN, OPEN_QUESTION, Model, model_of_text, shipped_model
 from retrieval.answers.judge.ranking import judge
 from retrieval.answers.judge.signals import FALLING, RISING, SIGNALS, Weighed, signals_of
 from retrieval.answers.proposers.case import Case, Option
@@ -16,7 +16,7 @@ from retrieval.answers.proposers.grounds import grounds_of
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.calls.account import Account
 from retrieval.knowledge.calls.matching import account_of
-from retrieval.knowledge.confidence import shipped
+from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.rewrites.edits import Rename, Replace
 from retrieval.knowledge.rows.principals import SURE
 from retrieval.knowledge.tool.rules import SignatureKnowledge
@@ -70,7 +70,7 @@ def test_a_right_value_beside_the_fault_changes_no_answer(bystander: Any) -> Non
     schema = SCHEMA | {"properties": SCHEMA["properties"] | {"extra": {}}}
     message = "town: unexpected property"
     alone, beside = (
-        judge(make_case({"town": "Rome", "days": 3} | more, message, schema=schema), shipped())
+        judge(make_case({"town": "Rome", "days": 3} | more, message, schema=schema), Scaling())
         for more in ({}, {"extra": bystander})
     )
     one, other = alone[0], beside[0]
@@ -83,44 +83,52 @@ def test_a_right_value_beside_the_fault_changes_no_answer(bystander: Any) -> Non
 def test_signals_move_the_shipped_model_their_own_way(
     vector: list[float], place: int, more: float
 ) -> None:
-    """Evidence never makes a fit less sure, a doubt never surer."""
+    """Evidence never makes a repair less sure, a doubt never surer."""
+    model = shipped_model()
     moved = [*vector[:place], vector[place] + more, *vector[place + 1 :]]
-    for fit in shipped_model().fits:
-        rise = fit.log_odds(moved) - fit.log_odds(vector)
-        assert SIGNALS[place] not in RISING or rise >= -1e-9
-        assert SIGNALS[place] not in FALLING or rise <= 1e-9
+    rise = model.sum_points(moved) - model.sum_points(vector)
+    assert SIGNALS[place] not in RISING or rise >= -1e-9
+    assert SIGNALS[place] not in FALLING or rise <= 1e-9
 
 
-def test_the_shipped_model_reads_the_signals_by_their_names() -> None:
-    """As many, in the same order."""
-    assert all(fit.features == SIGNALS for fit in shipped_model().fits)
-    assert shipped_model().slope > 0
+def test_what_was_learned_as_well_is_held_to_no_more() -> None:
+    """The bar of a stratum is not above that of what stands without other callers."""
+    bars = shipped_model().bars
+    assert all(bars[f"{name}, learned"] <= bar for name, bar in bars.items() if "learn" not in name)
 
 
-def test_fits_that_disagree_are_less_sure() -> None:
-    """Their spread is taken off their mean."""
-    model = Model((), shift=0.0, slope=1.0, caution=1.0)
-    assert model.combine([2.0, 2.0]) == pytest.approx(2.0)
-    assert model.combine([3.0, 1.0]) == pytest.approx(1.0)
+@given(st.floats(0.001, 0.98), st.floats(0.001, 0.01), st.sampled_from(["a", "b", OPEN_QUESTION]))
+def test_a_bar_changes_no_order(probability: float, more: float, stratum: str) -> None:
+    """What is likelier stays so; only what reaches its bar is sure, and no open question is."""
+    model = Model(0.0, (), {"a": 0.9})
+    held, higher = (model.hold(each, stratum) for each in (probability, probability + more))
+    assert held <= higher
+    assert (held > SURE) == (stratum == "a" and probability > 0.9)
+    assert stratum != OPEN_QUESTION or held <= 0.5
 
 
-def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
-    """The written model gives the fitted one's log-odds."""
+def test_points_say_what_they_were_fitted_on(fitting: Any) -> None:
+    """The written model gives the fitted one's log-odds, shifted and scaled."""
     rows = [
-        fitting.Labelled(tuple(float(at * n % 7) for n in range(3, len(SIGNALS) + 3)), at % 3 > 0)
+        fitting.Labelled(
+            (*(float(at * n % 7) for n in range(3, len(SIGNALS) + 2)), 0.0), at % 3 > 0
+        )
         for at in range(400)
     ]
-    fitted = fitting.fit_trees(rows)
-    model = model_of_text(fitting.json_of_model([fitted, fitted], Model((), caution=0.0)))
+    fitted = fitting.fit_stumps(rows)
+    model = fitting.points_of(fitted, rows, 0.5, 2.0)
+    read = model_of_text(fitting.json_of_model(model))
+    assert read == model
     for row in rows[:40]:
         [odds] = fitted.decision_function([row.signals])
-        assert model.fits[0].log_odds(row.signals) == pytest.approx(odds, abs=0.02)
+        lean = LEAN * row.signals[0]
+        assert read.sum_points(row.signals) == pytest.approx(0.5 + 2 * odds + lean, abs=0.02)
 
 
 def test_the_surest_comes_first() -> None:
     """In the order of their probabilities, which fall."""
     case = make_case({"city": "Rme", "days": "2"}, "city must be one of: Rome, Riga")
-    found = [each.estimate.shipped for each in judge(case, shipped())]
+    found = [each.estimate.shipped for each in judge(case, Scaling())]
     assert found == sorted(found, reverse=True)
 
 
@@ -132,7 +140,7 @@ def test_a_value_that_nobody_states_is_never_likelier_than_not(
     option = Option((Replace(name="city", before="Rm", value="Quito"),), "", Trials(500, 0.1), ())
     proposal = Proposal({"city": "Quito", "days": 1}, (option,), frozenset(("city",)), "q")
     monkeypatch.setattr("retrieval.answers.judge.ranking.propose", lambda _: [proposal])
-    [found] = judge(case, shipped())
+    [found] = judge(case, Scaling())
     assert found.account.unexplained
     assert found.estimate.probability <= 0.5
 
@@ -141,7 +149,7 @@ def test_what_two_places_would_take_is_shared_among_them() -> None:
     """It is not sure, whatever the likeness of the first one's name."""
     schema = object_schema(channelName="string", user="string") | {"additionalProperties": False}
     case = make_case({"name": "bob"}, "name: unexpected property", schema=schema | {"required": []})
-    [found, *_] = [each for each in judge(case, shipped()) if each.account.values]
+    [found, *_] = [each for each in judge(case, Scaling()) if each.account.values]
     assert found.account.questions
     assert found.estimate.probability <= 0.5
 
@@ -154,7 +162,7 @@ def test_what_several_mended_alike_keeps_its_own_record() -> None:
         examples=[an_example(at, *pair) for at, pair in enumerate(pairs)],
     )  # fmt: skip
     case = make_case({"city": "Rom", "days": 9}, "not found", signature=signature)
-    first, *_ = judge(case, shipped())
+    first, *_ = judge(case, Scaling())
     assert first.proposal.parameters["city"] == "Rome"
     assert first.estimate.probability > SURE
 
@@ -163,7 +171,7 @@ def test_a_rename_that_the_schema_asks_for_is_sure_and_lossless() -> None:
     """The schema refuses the call as sent, takes it as mended, and no other place would do."""
     case = make_case({"cityName": "Rome", "days": 3}, "bad request", schema=object_schema(
         city_name="string", days="integer") | {"additionalProperties": False})  # fmt: skip
-    first, *_ = judge(case, shipped())
+    first, *_ = judge(case, Scaling())
     assert [edit for option in first.proposal.options for edit in option.edits] == [
         Rename(name="cityName", to="city_name")
     ]
@@ -175,11 +183,11 @@ def test_the_three_strongest_reasons_are_in_words() -> None:
     """They say what counted; a schema that shows the fault and takes the repair is among them."""
     schema = object_schema(limit="integer")
     case = make_case({"limit": "10"}, "limit must be integer", schema=schema)
-    ranked = judge(case, shipped())[0]
+    ranked = judge(case, Scaling())[0]
     reasons = shipped_model().reasons(ranked.signals)
     assert len(reasons) == 3
     assert "the schema refuses the call as sent and takes the repaired one" in reasons
-    unknown = judge(make_case({"limit": "10"}, "limit must be integer"), shipped())[0]
+    unknown = judge(make_case({"limit": "10"}, "limit must be integer"), Scaling())[0]
     assert "the schema of the tool is not known" in shipped_model().reasons(unknown.signals)
 
 

@@ -167,8 +167,6 @@ def test_names_that_the_tool_does_not_have_go_with_the_other_mistakes(
         ({"genre": "x", "isbn": "y", "shelf": "z", "days": 3}, MISSING.format("city"), WEATHER),
         ({"api_version": "v2", "days": 3}, MISSING.format("city"), WEATHER),
         ({"files": {"a.py": "x"}}, "'files' must be array", None),
-        ({"file": "a.txt", "lines": "five"}, "got an unexpected keyword argument 'file'. "
-         "Did you mean 'path'?", None),
         ({"input": "city~days\nParis~3"}, MISSING.format("city"), WEATHER),
         ({"places": [{"Unit": "kg", "place_id": 5}], "days": "3"}, "'days' must be integer",
          object_schema([], days="integer", places={"type": "array", "items": ITEM})),

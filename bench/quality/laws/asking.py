@@ -115,7 +115,7 @@ class Asker:
         if known is not None and known.case is case:
             return known
         self.asked += 1
-        workspace = await self._workspace(case)
+        workspace = await self.workspace_of(case)
         request = SuggestRequest(execution=case.question(), annotations=case.hints)
         suggested = await self._brain.suggester.preview(
             workspace, request, principal=case.principal
@@ -138,7 +138,8 @@ class Asker:
             redactor=suggester.redactor, quorum=QUORUM, principal=case.principal,
         )  # fmt: skip
 
-    async def _workspace(self, case: Case) -> str:
+    async def workspace_of(self, case: Case) -> str:
+        """Return the workspace of a case, which has learned its history."""
         if not case.history:
             return WORKSPACE
         key = repr((case.batch, case.history))

@@ -46,8 +46,8 @@ def follow(
         doubts.append("only one other caller has reported this repair")
     reads = reads_only(tool_name, hints, case.parameters)
     if not reads and not alters_qualifier(case.parameters, corrected):
-        names = _unknown_qualifiers(case, corrected)
-        passed = "the tool may pass over `{}`, which limits what the call does"
+        names = _doubtful_names(case, corrected)
+        passed = "the tool may pass over `{}`: nothing shows that it has such a parameter"
         doubts.extend(map(passed.format, names))
     return decide_repair(
         Repair(
@@ -77,10 +77,14 @@ def _shown(steps: Iterable[str | int]) -> str:
     return "".join(f"`{step}`" for step in steps)
 
 
-def _unknown_qualifiers(case: Case, corrected: JsonObject) -> list[str]:
-    """Return the names that limit or negate, and that the tool is not known to have."""
-    known = set(case.view.parameters) if case.view is not None else set()
-    if not known:
-        shown = (f for f in case.faults if f.kind not in ("missing", "unexpected"))
-        known = {fault.parameter for fault in shown if fault.parameter}
-    return [name for name in corrected if name not in known and qualifiers_of(name)]
+def _doubtful_names(case: Case, corrected: JsonObject) -> list[str]:
+    """Return the names that the tool may pass over: it is not known to have them.
+
+    Where schema or successes show what the tool has, only those that limit or negate.
+    """
+    if case.view is not None and case.knows_tool:
+        unknown = corrected.keys() - case.view.parameters.keys()
+        return [name for name in corrected if name in unknown and qualifiers_of(name)]
+    shown = {fault.parameter for fault in case.faults if fault.kind != "unexpected"}
+    shown |= {fault.suggested for fault in case.faults}
+    return [name for name in corrected if name not in shown]

@@ -1,45 +1,31 @@
 """Ranking: the proposals for a case with the judge's probability of each, surest first.
 
-A proposal must fit schema and error, and must not be known to fail. What was mended alike before is
-judged by that record, everything else by the model (`judge.model`); both read the same
-signals. Two things are no matter of degree: a value that no one states is never likelier than not,
-and one that several places would take is shared among them.
+A proposal must fit schema and error, and must not be known to fail. The model (`judge.model`)
+judges each by its signals, whether error, schema, session or other callers' repairs state it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import log, prod, sqrt
 
-from aftercall.json_patch import same_json
 from retrieval.answers.judge.acceptance import accepts, check_of, fits_schema
 from retrieval.answers.judge.model import shipped_model
-from retrieval.answers.judge.signals import SIGNALS, Weighed, signals_of
+from retrieval.answers.judge.signals import Weighed, signals_of
 from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.compose import Proposal, propose, propose_as_siblings
 from retrieval.answers.proposers.grounds import grounds_of
 from retrieval.knowledge.calls.account import Account
 from retrieval.knowledge.calls.matching import account_of
-from retrieval.knowledge.confidence import (
-    MIN_CONFIDENCE,
-    Calibration,
-    Estimate,
-    log_odds,
-    lower_bound,
-)
+from retrieval.knowledge.confidence import MIN_CONFIDENCE, Estimate, Scaling, lower_bound
 from retrieval.knowledge.rewrites.edits import Add, FromContext, Replace
 from retrieval.knowledge.values.likeness import nearest
-from retrieval.knowledge.values.parameters import value_at
 
 _Z = 1.645
 """Of the two-sided 90 % interval."""
 _LEAST = 0.005
 _MOST_JUDGED = 6
 """Proposals of one case that are judged, those with the most evidence."""
-_AFTER_A_FAILURE = 0.66
-"""What is left of a confidence after a reported failure: below half after three of one agent."""
 _EVEN = 0.5
-_LIKELY = 1.0
-"""Log-odds below which a learned repair loses confidence faster (the signal `unlikely`)."""
 _SPREAD = 0.3
 """Log-odds of a probability for one of its evidence, as weights fitted on the benchmark have it."""
 _FOUND = frozenset(("session", "context", "profile", "similar", "repairs"))
@@ -55,21 +41,19 @@ class RankedProposal:
     estimate: Estimate
 
 
-def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
+def judge(case: Case, scaling: Scaling) -> list[RankedProposal]:
     """Return the proposals that fit schema and error, each parameters once, surest first.
 
     Repairs of sibling tools are tried only where no own proposal reaches `MIN_CONFIDENCE`, so they
     never change how sure another one is. Callers see the order of `answer`, which sorts again.
     """
-    ranked = _ranked(case, propose(case), calibration)
+    ranked = _ranked(case, propose(case), scaling)
     if case.siblings and not any(each.estimate.probability >= MIN_CONFIDENCE for each in ranked):
-        return _ranked(case, propose_as_siblings(case), calibration)
+        return _ranked(case, propose_as_siblings(case), scaling)
     return ranked
 
 
-def _ranked(
-    case: Case, proposals: Iterable[Proposal], calibration: Calibration
-) -> list[RankedProposal]:
+def _ranked(case: Case, proposals: Iterable[Proposal], scaling: Scaling) -> list[RankedProposal]:
     check = None if case.schema is None else check_of(case.schema)
     likeliest: dict[str, tuple[float, Proposal]] = {}
     stated: dict[str, Proposal] = {}
@@ -93,13 +77,13 @@ def _ranked(
         account = account_of(case.parameters, proposal.parameters, grounds)
         odds = log(own / (1 - own)), log(own / (own + rival))
         weighed = Weighed(proposal, account, *odds, bound(proposal), refused)
-        judged = _judged(case, weighed, calibration)
+        judged = _judged(case, weighed, scaling)
         said = stated.get(proposal.key)
         if said is not None and said is not proposal:
             likely = likelihood(said)
             odds = log(likely / (1 - likely)), log(likely / (likely + rival))
             weighed = Weighed(said, account, *odds, bound(said), refused)
-            judged = _stays_stated(_judged(case, weighed, calibration), judged)
+            judged = _stays_stated(_judged(case, weighed, scaling), judged)
         ranked.append(judged)
     ranked.sort(key=lambda each: (-each.estimate.shipped, each.proposal.key))
     return ranked
@@ -130,53 +114,11 @@ def _stays_stated(stated: RankedProposal, learned: RankedProposal) -> RankedProp
     return replace(stated, proposal=proposal, estimate=estimate)
 
 
-def _judged(case: Case, weighed: Weighed, calibration: Calibration) -> RankedProposal:
-    proposal, account = weighed.proposal, weighed.account
-    signals = signals_of(case, weighed)
-    learned = is_learned(proposal)
-    if learned:
-        told = dict(zip(SIGNALS, signals, strict=True))
-        told["unlikely"] = min(0.0, weighed.odds - _LIKELY)
-        score = calibration.score(told)
-        score = min(score, log_odds(weighed.bound))
-    else:
-        score = shipped_model().log_odds(signals)
-    estimate = calibration.estimate(score, _Z * _SPREAD * _deviation(proposal))
-    share = _AFTER_A_FAILURE**proposal.doubt * _share(account, learned=learned)
-    if not learned and _is_beyond(case, proposal):
-        share *= _EVEN
-    return RankedProposal(proposal, account, signals, estimate.times(share))
-
-
-def _is_beyond(case: Case, proposal: Proposal) -> bool:
-    """Return whether a value stays that the error states to be beyond a bound: it comes back."""
-    return any(
-        fault.kind == "out_of_range"
-        and bool(fault.path)
-        and not fault.from_schema
-        and same_json(
-            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
-        )
-        for fault in case.faults
-    )
-
-
-def _share(account: Account, *, learned: bool) -> float:
-    """Return what of a probability is left for values and names that nothing explains."""
-    share = 0.5 if account.unexplained else 1.0
-    if learned:
-        return share
-    if any(value.key == "none" for value in account.values):
-        share *= 0.5
-    for value in account.questions:
-        share /= 1 + len(value.rivals)
-    return share
-
-
-def is_learned(proposal: Proposal) -> bool:
-    """Return whether several repaired such a call so, or all of it was repaired so before."""
-    options = proposal.options
-    return any(option.share for option in options) or all(option.repairs for option in options)
+def _judged(case: Case, weighed: Weighed, scaling: Scaling) -> RankedProposal:
+    proposal, signals = weighed.proposal, signals_of(case, weighed)
+    spread = _Z * _SPREAD * _deviation(proposal)
+    estimate = scaling.estimate(shipped_model().log_odds(signals), spread)
+    return RankedProposal(proposal, weighed.account, signals, estimate)
 
 
 def likelihood(proposal: Proposal) -> float:

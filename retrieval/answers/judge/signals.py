@@ -73,16 +73,24 @@ SIGNALS = (
     "unmet",
     "in_write",
     "reshaped",
+    "repaired",
+    "beyond",
+    "sibling",
+    "failed",
 )
 """The order of the vector that `signals_of` gives."""
-RISING = frozenset(("odds", "lead", "least", "bound", "alike", "likeness", "reading"))
+RISING = frozenset(("odds", "lead", "least", "bound", "alike", "repaired", "likeness", "reading"))
 """Signals of which more never makes a repair less likely."""
 DOUBTS = (
     "left_open", "still_wrong", "named_left", "first_only", "unknown_left", "odd", "unlike",
     "strange", "unmet", "wishes", "rivals", "unexplained",
 )  # fmt: skip
 """Signals that something is wrong with a repair, or with what it leaves."""
-FALLING = frozenset((*DOUBTS, "uncovered", "unusual", "lost_words", "lossy", "values"))
+OPEN = ("unexplained", "rivals", "beyond")
+"""Doubts that leave a question: who states the value, which place is meant, what is allowed."""
+FALLING = frozenset(
+    (*DOUBTS, "uncovered", "unusual", "lost_words", "lossy", "values", "beyond", "failed")
+)
 """Signals of which more never makes a repair more likely."""
 _CLASSES = ("lossless", "plausible", "lossy", "semantic")
 _KEYS = ("same", "level", "spelling", "error", "only", "left", "none")
@@ -179,6 +187,34 @@ def signals_of(case: Case, weighed: Weighed) -> tuple[float, ...]:
         _few(_unmet(case, proposal.parameters)),
         float(case.writes and any(each.origin not in ("moved", "recoded") for each in values)),
         float(proposal.reshaped is not None),
+        float(is_learned(proposal)),
+        float(_is_beyond(case, proposal)),
+        float(any(map(of_sibling, proposal.options))),
+        proposal.doubt,
+    )
+
+
+def is_learned(proposal: Proposal) -> bool:
+    """Return whether several repaired such a call so, or all of it was repaired so before."""
+    options = proposal.options
+    return any(option.share for option in options) or all(option.repairs for option in options)
+
+
+def of_sibling(option: Option) -> bool:
+    """Return whether an option is what repaired another tool, and nothing else states it."""
+    return option.repairs > 0 and set(option.sources) == {"similar"}
+
+
+def _is_beyond(case: Case, proposal: Proposal) -> bool:
+    """Return whether a value stays that the error states to be beyond a bound: it comes back."""
+    return any(
+        fault.kind == "out_of_range"
+        and bool(fault.path)
+        and not fault.from_schema
+        and same_json(
+            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
+        )
+        for fault in case.faults
     )
 
 

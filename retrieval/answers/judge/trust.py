@@ -14,7 +14,7 @@ from retrieval.answers.judge.ranking import judge
 from retrieval.answers.proposers.case import Case, Option, value_sources_of
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.answers.proposers.grounds import account_in
-from retrieval.knowledge.confidence import Calibration
+from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.rewrites.edit_effects import applied
 from retrieval.knowledge.rows.principals import SURE, agent_mark, principal_of
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
@@ -24,11 +24,11 @@ from retrieval.knowledge.tool.repairs import carries_value
 class Strangers:
     """States which proposals for one case rest on what one other principal alone states."""
 
-    def __init__(self, case: Case, message: str, calibration: Calibration) -> None:
+    def __init__(self, case: Case, message: str, scaling: Scaling) -> None:
         """`message` is that of the error: what it states is no one else's word."""
         self._case = case
         self._message = message
-        self._calibration = calibration
+        self._scaling = scaling
         self._alone: dict[bool, dict[str, float]] = {}
 
     def taught(self, proposal: Proposal) -> bool:
@@ -77,7 +77,7 @@ class Strangers:
 
     def _without(self, *, profile: bool) -> dict[str, float]:
         if profile not in self._alone:
-            found = judge(self._case.without_others(profile=profile), self._calibration)
+            found = judge(self._case.without_others(profile=profile), self._scaling)
             self._alone[profile] = {e.proposal.key: e.estimate.probability for e in found}
         return self._alone[profile]
 

@@ -68,7 +68,8 @@ _DIGITS = re.compile(r"\d+")
 _UNCLEAR = re.compile(r"-?\d{1,3}\.\d{3}")
 _COMMA = re.compile(r"-?\d+,\d{1,2}")
 """A number with a comma before its last digits: of parts, or of thousands that were cut."""
-_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+_NUMBERS = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?|\d+(?:\.\d+)?")
+"""A sign belongs to a number that begins a word: `-5`, not `item-5`."""
 
 
 def recoding_between(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
