@@ -34,7 +34,6 @@ from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers
 from service.heartbeat import heartbeat
-from service.hooks.handling import ChangedCalls
 from service.learning import open_learning
 from service.lifecycle import (
     Attention,
@@ -105,7 +104,6 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # may hold as much as `limits.unpacked_bytes`, many times what came.
     app.state.trace_turns = asyncio.Semaphore(2)
     app.state.passed_over = recording.PassedOverSpans()
-    app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)
     # Names in paths may hold slashes, so what is longer comes before what would take it whole.
