@@ -71,6 +71,8 @@ class SqliteEvents(FileUser):
         if tool is not None:
             where += ["server = ?", "tool = ?"]
             parameters += named_tool(tool)
+            if kind != "execution":
+                where.append("kind <> 'execution'")  # else SQLite does not take `events_of_tool`
         if before is not None:
             where.append("position < ?")
         if sessions is not None:

@@ -14,6 +14,8 @@ from service.recommendations import RecommendationQuery, recommendations
 
 MAX_TOOLS: Final = 500
 """Called tools in the table, the most called; as many as `GET /stats/tools` gives."""
+MAX_REGISTERED: Final = 2_000
+"""Names that tools without a call are looked for among, where more tools are registered."""
 ToolId = tuple[str | None, str]
 """Server and name: a tool as calls name it."""
 
@@ -22,7 +24,14 @@ async def tools(look: Look) -> Shown:
     """Return the page."""
     found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
     earlier = await statistics.called(*look.space, look.before, MAX_TOOLS)
-    registered = await look.context.memory.tools(look.workspace)
+    registered = await look.context.store.events.count_state(look.workspace, "tool")
+    is_cut = registered > MAX_REGISTERED
+    memory = look.context.memory
+    others = await (
+        memory.uncalled_tools(look.workspace, MAX_REGISTERED)
+        if is_cut
+        else memory.tools(look.workspace)
+    )
     open_ones = await open_recommendations(look)
     before = {place_of(each.tool): each for each in earlier}
     columns = [
@@ -48,7 +57,8 @@ async def tools(look: Look) -> Shown:
         "tools",
         of=found,
         found=found,
-        tools=with_never_called(found.tools, registered),
+        tools=with_never_called(found.tools, others),
+        registered=registered if is_cut else None,
         columns=[each for each in columns if earlier or each.key != "before"],
         open_ones=sum(map(len, open_ones.values())),
         called=sum(bool(w.calls(each)) for each in found.tools),
