@@ -94,17 +94,23 @@ class SqliteEvents(FileUser):
         return await self._readers.run(read, here=sessions is not None and len(sessions) == 1)
 
     async def state(
-        self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
+        self,
+        workspace: str,
+        kind: StateKind,
+        keys: Sequence[str] | None = None,
+        limit: int | None = None,
     ) -> list[StateRow]:
         query = "SELECT key, position, data FROM state WHERE workspace = ? AND kind = ?"
-        parameters = [workspace, kind]
+        parameters: list[Any] = [workspace, kind]
         if keys is not None:
             query += " AND key IN (SELECT value FROM json_each(?))"
             parameters.append(json.dumps(list(keys)))
+        query += " ORDER BY key LIMIT ?"
+        parameters.append(-1 if limit is None else limit)  # below 0 it is none
         return await self._readers.run(
             lambda c: [
                 StateRow(kind, key, data, position=position)
-                for key, position, data in c.execute(query + " ORDER BY key", parameters)
+                for key, position, data in c.execute(query, parameters)
             ]
         )
 

@@ -212,6 +212,8 @@ class Memory:
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
         self._names: _Cache[Registry] = _Cache(_MAX_TOOLS)
         """Tools of one name, by `tool_row`, of workspaces that have many."""
+        self._first: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
+        """The first tools by id of these, by how many."""
         self._large: set[str] = set()
         """Workspaces that were seen to have many registered tools."""
         self.calls = RecentCalls(store.events)
@@ -279,6 +281,38 @@ class Memory:
             known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
             self._tools.put(workspace, "", known, seen)
         return known
+
+    async def first_tools(self, workspace: str, most: int) -> list[StoredTool]:
+        """Return the first registered tools by id, at most so many; not to be changed."""
+        if await self._whole_registry(workspace) is not None:
+            return (await self.tools(workspace))[:most]
+        if (known := self._first.get(workspace, str(most))) is None:
+            seen = self._first.changes
+            rows = await self._store.events.state(workspace, "tool", limit=most)
+            known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
+            self._first.put(workspace, str(most), known, seen)
+        return known
+
+    async def names_of_server(self, workspace: str, server: str | None) -> set[str]:
+        """Return the names of a server's registered tools; None: of those without one.
+
+        Where there are many, one that was put a moment ago is missing until that is learned.
+        """
+        if await self._whole_registry(workspace) is not None:
+            tools = (each.tool_key for each in await self.tools(workspace))
+            return {each.tool_name for each in tools if each.server_name == server}
+        prefix = after = tool_row(ToolKey(workspace, server, ""))
+        found = set[str]()
+        while rows := await self._knowledge.scan(
+            workspace, REGISTERED.name, _MAX_TOOLS, after=after
+        ):
+            own = [row for row in rows if row.key.startswith(prefix)]
+            is_there = (row.key for row in own if REGISTERED.decode(row).schema_hashes)
+            found.update(key.removeprefix(prefix) for key in is_there)
+            if len(own) < len(rows):
+                break
+            after = rows[-1].key
+        return found
 
     async def registry_of(self, workspace: str, tools: Collection[ToolKey]) -> Registry:
         """Return a registry that knows these tools by the names of their calls, or that of all.
@@ -419,6 +453,7 @@ class Memory:
         self._tools.forget(workspace, "")
         self._registries.forget(workspace, "")
         self._names.clear()
+        self._first.clear()
 
     def forget_all(self) -> None:
         """Another generation is current: nothing that is kept holds any more."""
@@ -427,6 +462,7 @@ class Memory:
         self._tools.clear()
         self._registries.clear()
         self._names.clear()
+        self._first.clear()
         self._large.clear()
         self._serials = None
 

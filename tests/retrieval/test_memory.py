@@ -111,6 +111,8 @@ async def test_of_many_registered_tools_one_is_read_by_its_name(
     await store.events.append("w", [], [StateRow("tool", "a", None)])
     memory.forget_state("w")
     found = {name: await memory.tool(key) for name, key in named.items()}
+    first = await memory.first_tools("w", 2)
+    assert [each.tool.tool_id for each in first] == ["b", "c"]
     shown = {name: each and each.tool.tool_id for name, each in found.items()}
     assert shown == {"a": None, "b": "b", "c": None, "d": "d", "e": "c"}
     assert found["d"] is not None
@@ -129,6 +131,27 @@ async def test_what_a_tool_evolved_from_is_read_with_it(
     memory = Memory(store)
     assert {*(await memory.lineage("w", ["a"])).by_id} == {"a", "b", "c"}
     assert {*(await memory.lineage("w", ["d", "e", "unknown"])).by_id} == {"d", "e"}
+
+
+async def test_names_of_one_server_are_read_without_its_tools(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By pages; a server whose name begins as this one's is another, and so is none."""
+    names = {"s": ["a", "b", "c", "d", "e"], "s2": ["x"], None: ["s"]}
+    rows = [
+        Row(REGISTERED.name, tool_row(ToolKey("w", server, name)), encoded(registered))
+        for server, of_server in names.items()
+        for name in of_server
+        if (registered := Registered(schema_hashes={name: None}))
+    ]
+    gone = Row(REGISTERED.name, tool_row(ToolKey("w", "s", "gone")), encoded(Registered()))
+    await store.knowledge.commit(Commit("w", [*rows, gone]))
+    memory = Memory(store)
+    for limit in (2, 3, 50):
+        monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", limit)
+        memory._large.add("w")
+        for server, of_server in names.items():
+            assert await memory.names_of_server("w", server) == {*of_server}
 
 
 async def test_tools_without_a_call_are_found_by_name(store: Store) -> None:
