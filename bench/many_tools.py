@@ -1,4 +1,4 @@
-"""What an operator waits for at 70,000 tools: rules, status, statistics, the first page.
+"""What an operator and an agent wait for at 70,000 tools: pages, statistics, rules, answers.
 
     python -m bench.many_tools [--data DIR] [--tools 70000] [--write]
 
@@ -12,18 +12,20 @@ run, as a measure of the machine. Vectors are made by hashing: no answer here re
 
 import argparse
 import asyncio
+import itertools
 import json
+import math
 import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from aftercall.json_values import content_hash
 from aftercall.models import Tool
@@ -45,7 +47,9 @@ PATHS = {
     "/rules": None,
     "/rules?suspicious=true": None,
     "/dashboard/": 1_000.0,
-    "/dashboard/tools": None,
+    "/dashboard/tools": 1_000.0,
+    "POST /suggest": None,
+    "PUT /tools/{toolId}": None,
 }
 """What is asked for, and the milliseconds that it may take cold."""
 
@@ -143,11 +147,11 @@ def _error(error: Json, *, is_repaired: bool) -> Json:
     return error
 
 
-def measured(data: Path, log: Path) -> dict[str, dict[str, float]]:
+def measured(data: Path, log: Path, paths: Sequence[str]) -> dict[str, dict[str, float]]:
     """Milliseconds of each path: the first after a start of the service, and those after it."""
-    cold: dict[str, list[float]] = {path: [] for path in PATHS}
-    warm: dict[str, list[float]] = {path: [] for path in PATHS}
-    for path in PATHS:
+    cold: dict[str, list[float]] = {path: [] for path in paths}
+    warm: dict[str, list[float]] = {path: [] for path in paths}
+    for path in paths:
         for _ in range(COLD):
             with serving(data, log, ENVIRONMENT) as service:
                 _ask(service, "/healthz")
@@ -157,24 +161,56 @@ def measured(data: Path, log: Path) -> dict[str, dict[str, float]]:
         say(f"{path}: cold {statistics.median(cold[path]):,.0f} ms")
     return {
         path: {"cold": statistics.median(cold[path]), "warm": statistics.median(warm[path])}
-        for path in PATHS
+        for path in paths
     }
 
 
 def _ask(service: Service, path: str) -> float:
+    method, _, address = path.rpartition(" ")
+    body = _BODIES[path]() if method else None
     with closing(service.connect()) as connection:
         started = time.perf_counter()
-        connection.request("GET", path)
+        connection.request(
+            method or "GET",
+            address.replace("{toolId}", str(uuid4())),
+            body and json.dumps(body),
+            {"content-type": "application/json"} if body else {},
+        )
         response = connection.getresponse()
         response.read()
-        if response.status != 200:
+        if response.status not in (200, 201):
             raise RuntimeError(f"{path}: {response.status}")
         return (time.perf_counter() - started) * 1000
 
 
+def _failure() -> Json:
+    """Return a question about one of the registered tools, another one each time."""
+    tool = _tool(next(_NUMBERS))
+    return {
+        "execution": {
+            "agent": history.AGENTS[0],
+            "serverName": tool.server_name,
+            "toolName": tool.name,
+            "parameters": {"limit": 500, "query": "branch"},
+            "error": _error({}, is_repaired=True),
+        }
+    }
+
+
+def _new_tool() -> Json:
+    """Return the body that registers a tool of a new name."""
+    kind = _KINDS[0]
+    name = f"{kind.name}_{uuid4().hex[:8]}"
+    return {"name": name, "serverName": kind.server, "inputSchema": kind.input_schema}
+
+
+_NUMBERS = itertools.count()
+_BODIES = {"POST /suggest": _failure, "PUT /tools/{toolId}": _new_tool}
+
+
 def page(figures: dict[str, dict[str, float]], count: int) -> str:
     """The Markdown page: asked and measured."""
-    health = figures["/healthz"]["warm"]
+    health = figures.get("/healthz", {"warm": math.nan})["warm"]
     lines = [
         f"# What an operator waits for at {count:,} tools",
         "",
@@ -203,12 +239,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="a folder that is kept, made if it is missing")
     parser.add_argument("--tools", type=int, default=TOOLS)
+    parser.add_argument("--only", nargs="*", help="some of the paths, for a look")
     parser.add_argument("--write", action="store_true", help="write docs/figures/many_tools.md")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="aftercall-tools-") as name:
         folder = Path(name)
         data = filled(args.data or folder / "data", args.tools)
-        figures = measured(data, folder / "service.log")
+        figures = measured(data, folder / "service.log", args.only or [*PATHS])
     text = page(figures, args.tools)
     print(text)
     if args.write:

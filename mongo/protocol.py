@@ -71,9 +71,16 @@ class EventLog(Protocol):
         """
 
     async def state(
-        self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
+        self,
+        workspace: str,
+        kind: StateKind,
+        keys: Sequence[str] | None = None,
+        limit: int | None = None,
     ) -> list[StateRow]:
-        """Return the state of commands: those of the keys that exist, or all, by key."""
+        """Return the state of commands: those of the keys that exist, or all, by key.
+
+        With `limit` at most so many, the first ones.
+        """
 
     async def count_state(self, workspace: str, kind: StateKind) -> int:
         """Return how many rows of state there are of a kind; cheap enough for a health page."""

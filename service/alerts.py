@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from math import sqrt
 from typing import Final, Literal, NamedTuple
 
-import httpx2
-
 from aftercall import models as m
 from aftercall.models.base import Name
 from ingest.leases import LeaseKeeper
@@ -109,6 +107,8 @@ async def send_alerts(context: Context, url: str) -> int:
     said = decoded(Said, fact.encode())
     if not (due := due_of(said, found, now)):
         return 0
+    import httpx2  # noqa: PLC0415  # where no address is set no alert is sent
+
     async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False) as client:
         for thing, alert in due.items():
             answer = await client.post(

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Depends, Path, Query, Request, Response, Security
+from fastapi._compat import shared as fastapi_compat
 from fastapi.openapi.models import HTTPBearer
 from fastapi.routing import APIRoute
 from fastapi.security.base import SecurityBase
@@ -45,6 +46,11 @@ from service.errors import (
 )
 from service.keys import DEFAULT_WORKSPACE, Access, KeySpace
 from service.middleware import access_of
+
+# FastAPI asks of each model whether it is one of pydantic's first version, and imports all of that
+# to know: a twentieth of the service's start, and 10 MiB. No model here is one.
+if hasattr(fastapi_compat, "is_pydantic_v1_model_class"):
+    fastapi_compat.is_pydantic_v1_model_class = lambda cls: False  # noqa: ARG005  # its own name
 
 
 class SpaceFor(SecurityBase):

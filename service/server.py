@@ -55,7 +55,6 @@ from service.context import Context, Lifecycle, open_context
 from service.dashboard.routes import install_dashboard
 from service.errors import install_error_handlers
 from service.heartbeat import open_heartbeat
-from service.hooks.handling import ChangedCalls
 from service.learning import open_learning
 from service.lifecycle import (
     Attention,
@@ -109,7 +108,6 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # may take `limits.unpacked_bytes`, many times its packed size.
     app.state.trace_turns = asyncio.Semaphore(2)
     app.state.passed_over = executions.PassedOverSpans()
-    app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)
     # Names in paths may hold slashes, so longer paths come before those that would match them.

@@ -166,20 +166,26 @@ class MongoEvents(Part):
 
     @guarded
     async def state(
-        self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
+        self,
+        workspace: str,
+        kind: StateKind,
+        keys: Sequence[str] | None = None,
+        limit: int | None = None,
     ) -> list[StateRow]:
         await log_writes.settled(self._db, workspace)
+        if limit is not None and limit < 1:
+            return []
         which: Record = {
             "workspace": workspace,
             "kind": kind,
             "_id": database.within(workspace, kind),
+            "data": {"$ne": None},
         }
         if keys is not None:
             which["_id"] = {"$in": [key(workspace, kind, each) for each in dict.fromkeys(keys)]}
         return [
             StateRow(kind, row["key"], row["data"], position=row["position"])
-            async for row in self._db.state.find(which).sort("_id", 1)
-            if row["data"] is not None
+            async for row in self._db.state.find(which).sort("_id", 1).limit(limit or 0)
         ]
 
     @guarded

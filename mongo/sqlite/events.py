@@ -71,6 +71,8 @@ class SqliteEvents(FileUser):
         if tool is not None:
             where += ["server = ?", "tool = ?"]
             parameters += named_tool(tool)
+            if kind != "execution":
+                where.append("kind <> 'execution'")  # else SQLite does not take `events_of_tool`
         if before is not None:
             where.append("position < ?")
         if sessions is not None:
@@ -92,17 +94,23 @@ class SqliteEvents(FileUser):
         return await self._readers.run(read, here=sessions is not None and len(sessions) == 1)
 
     async def state(
-        self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
+        self,
+        workspace: str,
+        kind: StateKind,
+        keys: Sequence[str] | None = None,
+        limit: int | None = None,
     ) -> list[StateRow]:
         query = "SELECT key, position, data FROM state WHERE workspace = ? AND kind = ?"
-        parameters = [workspace, kind]
+        parameters: list[Any] = [workspace, kind]
         if keys is not None:
             query += " AND key IN (SELECT value FROM json_each(?))"
             parameters.append(json.dumps(list(keys)))
+        query += " ORDER BY key LIMIT ?"
+        parameters.append(-1 if limit is None else limit)  # below 0 it is none
         return await self._readers.run(
             lambda c: [
                 StateRow(kind, key, data, position=position)
-                for key, position, data in c.execute(query + " ORDER BY key", parameters)
+                for key, position, data in c.execute(query, parameters)
             ]
         )
 

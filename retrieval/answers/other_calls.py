@@ -35,7 +35,7 @@ _MAX_CALLED = 200
 async def _other_tools(
     workspace: str, memory: Memory, hits: Sequence[Hit]
 ) -> tuple[Candidate, ...]:
-    registered = (await memory.tools(workspace))[:_MAX_TOOLS]
+    registered = await memory.first_tools(workspace, _MAX_TOOLS)
     documents = await memory.documents(workspace, [hit.document_id for hit in hits])
     found = gathered(
         (ToolKey(workspace, document.server_name, document.tool_name), (hit, document))
@@ -80,10 +80,10 @@ def _candidate(
 
 async def _tools_beside(tool: ToolKey, memory: Memory) -> list[str]:
     """Return the names of the server's tools, registered or called."""
-    registered = [each.tool_key for each in await memory.tools(tool.workspace)]
+    registered = await memory.names_of_server(tool.workspace, tool.server_name)
     called = await memory.called(tool.workspace, _MAX_CALLED)
-    beside = (e for e in (*registered, *called) if e.server_name == tool.server_name)
-    return sorted({each.tool_name for each in beside})
+    beside = {each.tool_name for each in called if each.server_name == tool.server_name}
+    return sorted(registered | beside)
 
 
 async def _look_first(

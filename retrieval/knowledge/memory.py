@@ -18,9 +18,9 @@ from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
 from aftercall.models import Outcome
-from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_of
+from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, ToolChange, tool_of
 from mongo.protocol import Knowledge, Store
-from mongo.records import Removal, Row, ToolKey, decoded
+from mongo.records import Cursor, Removal, Row, ToolKey, decoded
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.rows.documents import Document
@@ -178,6 +178,9 @@ _MAX_TOOLS, _MAX_DOCUMENTS = 2_000, 20_000
 _MAX_WORKSPACES = 20
 """Whose lists of tools are kept: they may be long, and are needed now and then only."""
 
+_CHANGES = 8
+"""Changes of the tools of one name that are read at a time: mostly none waits to be learned."""
+
 _LONG = 20_000
 """Bytes of rows that are decoded in a thread: some 0.2 ms."""
 
@@ -207,6 +210,12 @@ class Memory:
         }
         self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
+        self._names: _Cache[Registry] = _Cache(_MAX_TOOLS)
+        """Tools of one name, by `tool_row`, of workspaces that have many."""
+        self._first: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
+        """The first tools by id of these, by how many."""
+        self._large: set[str] = set()
+        """Workspaces that were seen to have many registered tools."""
         self.calls = RecentCalls(store.events)
         self._serials: dict[str, int] | None = None
         self._commands: dict[str, int] = {}
@@ -256,7 +265,7 @@ class Memory:
 
     async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
         """Return the registered tool that executions name so, as `Registry.named`."""
-        return (await self.registry(tool.workspace)).named(tool, principal)
+        return (await self._tools_of_name(tool)).named(tool, principal)
 
     async def called(self, workspace: str, limit: int) -> list[ToolKey]:
         """Tools that were called, the latest used first; not cached."""
@@ -273,25 +282,128 @@ class Memory:
             self._tools.put(workspace, "", known, seen)
         return known
 
+    async def first_tools(self, workspace: str, most: int) -> list[StoredTool]:
+        """Return the first registered tools by id, at most so many; not to be changed."""
+        if await self._whole_registry(workspace) is not None:
+            return (await self.tools(workspace))[:most]
+        if (known := self._first.get(workspace, str(most))) is None:
+            seen = self._first.changes
+            rows = await self._store.events.state(workspace, "tool", limit=most)
+            known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
+            self._first.put(workspace, str(most), known, seen)
+        return known
+
+    async def names_of_server(self, workspace: str, server: str | None) -> set[str]:
+        """Return the names of a server's registered tools; None: of those without one.
+
+        Where there are many, one that was put a moment ago is missing until that is learned.
+        """
+        if await self._whole_registry(workspace) is not None:
+            tools = (each.tool_key for each in await self.tools(workspace))
+            return {each.tool_name for each in tools if each.server_name == server}
+        prefix = after = tool_row(ToolKey(workspace, server, ""))
+        found = set[str]()
+        while rows := await self._knowledge.scan(
+            workspace, REGISTERED.name, _MAX_TOOLS, after=after
+        ):
+            own = [row for row in rows if row.key.startswith(prefix)]
+            is_there = (row.key for row in own if REGISTERED.decode(row).schema_hashes)
+            found.update(key.removeprefix(prefix) for key in is_there)
+            if len(own) < len(rows):
+                break
+            after = rows[-1].key
+        return found
+
     async def registry_of(self, workspace: str, tools: Collection[ToolKey]) -> Registry:
         """Return a registry that knows these tools by the names of their calls, or that of all.
 
         Where there are many, a tool that was put a moment ago is missing until that is learned.
         """
-        log = self._store.events
-        if (known := self._registries.get(workspace, "")) is not None:
+        if (known := await self._whole_registry(workspace)) is not None:
             return known
-        if await log.count_state(workspace, "tool") <= _MAX_TOOLS:
-            return await self.registry(workspace)
-        keys = [tool_row(each) for each in tools]
-        rows = await self._knowledge.get(workspace, REGISTERED.name, keys)
-        ids = [name for row in rows for name in REGISTERED.decode(row).schema_hashes]
-        state = await log.state(workspace, "tool", ids)
-        found = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in state])
+        found = await self._read_tools(workspace, await self._learned_ids(workspace, tools))
         evolves = any(each.tool.evolved_from for each in found)
-        if evolves or await log.count_state(workspace, "promotion"):
+        if evolves or await self._store.events.count_state(workspace, "promotion"):
             return await self.registry(workspace)  # what stands for what is seen in all of them
         return Registry(found, is_whole=False)
+
+    async def lineage(self, workspace: str, ids: Collection[str]) -> Registry:
+        """Return a registry of the tools of these ids and all that they evolved from, or of all.
+
+        It has each of them that is registered now, and no promotions unless it is of all.
+        """
+        if (known := await self._whole_registry(workspace)) is not None:
+            return known
+        found: dict[str, StoredTool] = {}
+        asked, wanted = set[str](), set(ids)
+        while wanted:
+            asked |= wanted
+            read = await self._read_tools(workspace, sorted(wanted))
+            found |= {each.tool.tool_id: each for each in read}
+            wanted = {each.tool.evolved_from for each in read if each.tool.evolved_from} - asked
+        return Registry(found.values(), is_whole=False)
+
+    async def uncalled_tools(self, workspace: str, looked_at: int) -> list[StoredTool]:
+        """Return registered tools that no call was learned of, by server and name.
+
+        They are looked for among the first `looked_at` names, as far as those are learned.
+        """
+        rows = await self._knowledge.scan(workspace, REGISTERED.name, looked_at)
+        used = await self._knowledge.get(workspace, USED.name, [row.key for row in rows])
+        called = {row.key for row in used}
+        uncalled = [REGISTERED.decode(row) for row in rows if row.key not in called]
+        return await self._read_tools(
+            workspace, [i for each in uncalled for i in each.schema_hashes]
+        )
+
+    async def _whole_registry(self, workspace: str) -> Registry | None:
+        """Return the registry of a workspace if it is here or has few tools; else None."""
+        if (known := self._registries.get(workspace, "")) is not None:
+            return known
+        if workspace not in self._large:
+            if await self._store.events.count_state(workspace, "tool") <= _MAX_TOOLS:
+                return await self.registry(workspace)
+            self._large.add(workspace)
+        return None
+
+    async def _tools_of_name(self, tool: ToolKey) -> Registry:
+        """Return a registry that has all tools of a name, those put a moment ago included."""
+        workspace, key = tool.workspace, tool_row(tool)
+        if (known := await self._whole_registry(workspace)) is not None:
+            return known
+        if (known := self._names.get(workspace, key)) is None:
+            seen = self._names.changes
+            # The cursor first: what is learned meanwhile is read twice, and nothing is missed.
+            cursor = (await self._knowledge.cursors()).get(workspace, Cursor()).position
+            ids = await self._learned_ids(workspace, [tool])
+            ids += await self._unlearned_ids(tool, cursor)
+            read = await self._read_tools(workspace, list(dict.fromkeys(ids)))
+            known = Registry((each for each in read if each.tool_key == tool), is_whole=False)
+            self._names.put(workspace, key, known, seen)
+        return known
+
+    async def _learned_ids(self, workspace: str, tools: Collection[ToolKey]) -> list[str]:
+        keys = [tool_row(each) for each in tools]
+        rows = await self._knowledge.get(workspace, REGISTERED.name, keys)
+        return [name for row in rows for name in REGISTERED.decode(row).schema_hashes]
+
+    async def _unlearned_ids(self, tool: ToolKey, cursor: int) -> list[str]:
+        """Ids that were put or deleted under a name behind the cursor."""
+        found: list[str] = []
+        before = None
+        while True:
+            events = await self._store.events.latest(
+                tool.workspace, "tool", _CHANGES, tool=tool, before=before
+            )
+            new = [each for each in events if each.position > cursor]
+            found += [decoded(ToolChange, each.data).tool_id for each in new]
+            if not new or len(new) < len(events):
+                return found
+            before = new[-1].position
+
+    async def _read_tools(self, workspace: str, ids: Sequence[str]) -> list[StoredTool]:
+        rows = await self._store.events.state(workspace, "tool", ids)
+        return await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
 
     async def registry(self, workspace: str) -> Registry:
         """Return all tools and promotions of a workspace."""
@@ -340,6 +452,8 @@ class Memory:
         """Tools or promotions of the workspace have changed, or may have."""
         self._tools.forget(workspace, "")
         self._registries.forget(workspace, "")
+        self._names.clear()
+        self._first.clear()
 
     def forget_all(self) -> None:
         """Another generation is current: nothing that is kept holds any more."""
@@ -347,6 +461,9 @@ class Memory:
         self.calls.clear()
         self._tools.clear()
         self._registries.clear()
+        self._names.clear()
+        self._first.clear()
+        self._large.clear()
         self._serials = None
 
     def _clear_rows(self) -> None:

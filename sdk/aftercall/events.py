@@ -20,7 +20,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    runtime_checkable,
+)
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,8 +48,10 @@ from aftercall.json_values import (
 )
 from aftercall.models.calls import Execution, ExecutionError, FailedCall, execution_of
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.reflection.reflected_call import ExecutionSink
-from aftercall.reflection.results import ObservedAttempt, PlannedAttempt
+
+if TYPE_CHECKING:  # a service counts events, and makes no calls
+    from aftercall.reflection.reflected_call import ExecutionSink
+    from aftercall.reflection.results import ObservedAttempt, PlannedAttempt
 
 _LOGGER = logging.getLogger("aftercall")
 MAX_MESSAGE_CHARS = 500
@@ -102,7 +113,7 @@ class EventSink(Protocol):
         """Take an event over, at once. What it raises is logged by its type, and harms nothing."""
 
 
-Sink: TypeAlias = EventSink | ExecutionSink
+Sink: TypeAlias = "EventSink | ExecutionSink"
 """Takes events, or as a recorder does, the executions of calls that were made to their end.
 
 Calls that were never made (an unreadable payload) are no executions, for they would teach something
@@ -301,7 +312,7 @@ class ToolCalls:
             return seq
 
 
-def _records(sink: object) -> TypeGuard[ExecutionSink]:
+def _records(sink: object) -> "TypeGuard[ExecutionSink]":
     return hasattr(sink, "record")
 
 
@@ -441,7 +452,7 @@ class EventObserver:
         self._first_seq = 0
         self._new("", 0)  # a sink that is none is refused here, not at the first call
 
-    def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
+    def planned(self, attempt: "PlannedAttempt") -> "ObservedAttempt":
         """Note that an attempt is about to be made."""
         facts = attempt.facts
         # As the events carry it, for two sessions may be cut to one name.

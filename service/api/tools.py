@@ -117,7 +117,8 @@ async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
         )
     spec = await aside(context.redactor.tool, spec)
     async with context.changing:
-        registry = await context.memory.registry(workspace)
+        ids = {tool_id, spec.evolved_from or tool_id}
+        registry = await context.memory.lineage(workspace, ids)
         if (circle := find_cycle(tool_id, spec.evolved_from, registry)) is not None:
             raise RefusedError(
                 f"evolvedFrom: leads in a circle: {' -> '.join(circle)}; "

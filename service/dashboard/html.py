@@ -11,14 +11,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
 from service.dashboard import words as w
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 Html: TypeAlias = Markup
 Tone = Literal["good", "bad", "warn", "plain"]
@@ -100,6 +102,8 @@ class DataTable:
 
     def write_html(self, address: str = "") -> Html:
         """Return the table; its downloads are at `address`, which has a query."""
+        from jinja2.utils import htmlsafe_json_dumps  # noqa: PLC0415  # as in `open_templates`
+
         data = {
             "name": self.name,
             "columns": [
@@ -209,49 +213,55 @@ def _mark_spans(text: str) -> Html:
     return Html("").join(code.format(part) if place % 2 else part for place, part in parts)
 
 
-_TEMPLATES: Final = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=True,
-    auto_reload=False,
-    undefined=StrictUndefined,
-    finalize=_write_value,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.filters |= {
-    "slug": _make_slug,
-    "spans": _mark_spans,
-    "as_json": w.as_json,
-    "before": w.format_before,
-    "calls": w.count_calls,
-    "count": w.format_count,
-    "counted": w.format_noun,
-    "duration": w.format_duration,
-    "error_words": w.error_words,
-    "moment": w.format_moment,
-    "one_line": w.format_line,
-    "percent": w.format_percent,
-    "score": w.format_score,
-    "span_of": w.format_window,
-    "success_rate": w.success_rate,
-    "tool_name": w.format_tool,
-    "visible": w.escape_hidden,
-    "within": w.format_within,
-}
-# The text as it was typed, with hidden characters.
-_TEMPLATES.filters["typed"] = lambda text: escape(text.encode("utf-8", "replace").decode())
-_TEMPLATES.globals |= {
-    "SIGNS": SIGNS,
-    "WINDOWS": w.WINDOWS,
-    "SAME_CALL": w.SAME_CALL,
-    "ORIGINS": w.ORIGINS,
-    "plain_table": plain_table,
-}
+@cache
+def open_templates() -> "Environment":
+    """Return the environment of the folder `templates`, with the filters that they use."""
+    # Imported for the first page: Jinja takes a twentieth of the service's start.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        auto_reload=False,
+        undefined=StrictUndefined,
+        finalize=_write_value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "slug": _make_slug,
+        "spans": _mark_spans,
+        "as_json": w.as_json,
+        "before": w.format_before,
+        "calls": w.count_calls,
+        "count": w.format_count,
+        "counted": w.format_noun,
+        "duration": w.format_duration,
+        "error_words": w.error_words,
+        "moment": w.format_moment,
+        "one_line": w.format_line,
+        "percent": w.format_percent,
+        "score": w.format_score,
+        "span_of": w.format_window,
+        "success_rate": w.success_rate,
+        "tool_name": w.format_tool,
+        "visible": w.escape_hidden,
+        "within": w.format_within,
+    }
+    # The text as it was typed, with hidden characters.
+    made.filters["typed"] = lambda text: escape(text.encode("utf-8", "replace").decode())
+    made.globals |= {
+        "SIGNS": SIGNS,
+        "WINDOWS": w.WINDOWS,
+        "SAME_CALL": w.SAME_CALL,
+        "ORIGINS": w.ORIGINS,
+        "plain_table": plain_table,
+    }
+    made.globals["ui"] = made.get_template("ui.html").module  # which uses the others
+    return made
 
 
 def render_template(template: str, **data: object) -> Html:
     """Return a template of the folder `templates`, by its name without ending, with its data."""
-    if "ui" not in _TEMPLATES.globals:  # compiled for the first page
-        _TEMPLATES.globals["ui"] = _TEMPLATES.get_template("ui.html").module
-    text = _TEMPLATES.get_template(f"{template}.html").render(data)
+    text = open_templates().get_template(f"{template}.html").render(data)
     return Html(text)  # the template has escaped what is not its own

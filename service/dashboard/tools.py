@@ -14,6 +14,8 @@ from service.requests import WindowList
 
 MAX_TOOLS: Final = 500
 """Called tools in the table, the most called; as many as `GET /stats/tools` gives."""
+MAX_REGISTERED: Final = 2_000
+"""Names that tools without a call are looked for among, where more tools are registered."""
 ToolId = tuple[str | None, str]
 """Server and name: a tool as calls name it."""
 
@@ -22,7 +24,14 @@ async def show_tools(look: Look) -> Shown:
     """Return the page."""
     found = await list_tool_statistics(look.space, WindowList(window=look.window, limit=MAX_TOOLS))
     earlier = await read_called_tools(look.space, look.before, MAX_TOOLS)
-    registered = await look.context.memory.tools(look.workspace)
+    registered = await look.context.store.events.count_state(look.workspace, "tool")
+    is_cut = registered > MAX_REGISTERED
+    memory = look.context.memory
+    others = await (
+        memory.uncalled_tools(look.workspace, MAX_REGISTERED)
+        if is_cut
+        else memory.tools(look.workspace)
+    )
     open_ones = await open_recommendations(look)
     before = {tool_place(each.tool): each for each in earlier}
 
@@ -59,7 +68,8 @@ async def show_tools(look: Look) -> Shown:
         "tools",
         of=found,
         found=found,
-        tools=with_never_called(found.tools, registered),
+        tools=with_never_called(found.tools, others),
+        registered=registered if is_cut else None,
         columns=columns,
         open_ones=sum(map(len, open_ones.values())),
         called=len(called),

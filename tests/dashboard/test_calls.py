@@ -10,11 +10,11 @@ from retrieval.knowledge.memory import MendedFailure
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of
 from retrieval.knowledge.rewrites.edits import Clamp, Edit, edit_key
 from retrieval.knowledge.rows.documents import document_id
-from service.dashboard.html import _TEMPLATES
+from service.dashboard.html import open_templates
 from service.dashboard.pattern import PatternEvidence, ShownRepair, read_repairs
 from tests.dashboard.test_look import look
 
-UI: Any = _TEMPLATES.get_template("ui.html").module
+UI: Any = open_templates().get_template("ui.html").module
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 IDS = [f"0b7e1c9a-2a4e-4b0e-9d5c-{number:012}" for number in range(10)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aftercall.models import Account
 from service.dashboard import html
 
-UI: Any = html._TEMPLATES.get_template("ui.html").module
+UI: Any = html.open_templates().get_template("ui.html").module
 
 
 class _Reader(HTMLParser):

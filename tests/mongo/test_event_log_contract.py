@@ -190,11 +190,14 @@ async def test_a_command_leaves_its_state_with_its_event(store: Store) -> None:
         for key, number in (("a", 1), ("b", 0), ("c", 2))
     ]
     assert [row.key for row in await log.state(WORKSPACE, "tool", ["c", "x", "a"])] == ["a", "c"]
+    for limit, keys in ((0, []), (2, ["a", "b"]), (9, ["a", "b", "c"])):
+        assert [row.key for row in await log.state(WORKSPACE, "tool", limit=limit)] == keys
     assert await log.state(WORKSPACE, "promotion") == []
     assert await log.state("elsewhere", "tool") == []
     assert await log.count_state(WORKSPACE, "tool") == 3
     await log.append(WORKSPACE, [make_event(10, "tool")], [StateRow("tool", "a", None)])
     assert [row.key for row in await log.state(WORKSPACE, "tool")] == ["b", "c"]
+    assert [row.key for row in await log.state(WORKSPACE, "tool", limit=1)] == ["b"]
     assert await log.count_state(WORKSPACE, "tool") == 2
     assert await log.count_state("elsewhere", "tool") == 0
 

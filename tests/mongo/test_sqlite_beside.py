@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mongo.errors import StoreDamagedError, StoreError, StoreTooNewError
-from mongo.records import Row
+from mongo.records import Row, ToolKey
 from mongo.sqlite import files
 from mongo.sqlite.files import connect_writer
 from mongo.sqlite.store import FILE_NAME, open_sqlite_store
@@ -97,6 +97,7 @@ async def test_a_small_workspace_is_not_looked_for_among_the_rows_of_a_large_one
         await of.find("small", "mark", ["a"])
         await of.latest("small", "execution", 10, sessions=["a"], before=5)
         await of.latest("small", "mark", 10)
+        await of.latest("small", "mark", 10, tool=ToolKey("small", None, "a"))
         await of.state("small", "tool")
         await of.schemas("small", ["a"])
         log, statements[:] = [*statements], []
@@ -116,3 +117,6 @@ async def test_a_small_workspace_is_not_looked_for_among_the_rows_of_a_large_one
     by_index = [step for step in steps if step.startswith("SEARCH") and "json_each" not in step]
     assert len(by_index) >= 12
     assert all("(workspace=?" in step for step in by_index)
+    # Nor what was said of one tool among all that was said and called.
+    of_tool = "events_of_tool (workspace=? AND kind=? AND server=? AND tool=?)"
+    assert any(of_tool in step for step in steps)

@@ -10,9 +10,9 @@ import pytest
 from aftercall.models import Tool
 from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
-from mongo.records import Commit, Row, StateRow, ToolKey, encoded
+from mongo.records import Commit, Cursor, Row, StateRow, ToolKey, encoded
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.knowledge.memory import HEALTH, REGISTERED, Memory, Registered, tool_row
+from retrieval.knowledge.memory import HEALTH, REGISTERED, USED, Memory, Registered, tool_row
 from retrieval.knowledge.rows.health import KnownHealth, Weak
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -74,6 +74,94 @@ async def test_of_many_registered_tools_those_asked_about_are_read(
     child = a_tool("b").tool.model_copy(update={"evolved_from": "a"})
     await put(store, StoredTool("w", child))
     assert [*(await Memory(store).registry_of("w", asked)).by_id] == ["a", "b", "c"]
+
+
+async def learn_names(store: Store, *names: str) -> None:
+    """Learn which tools are registered under these names, up to the end of the log."""
+    cursor = (await store.knowledge.cursors()).get("w", Cursor())
+    rows = [
+        Row(
+            REGISTERED.name,
+            tool_row(ToolKey("w", None, name)),
+            encoded(Registered(schema_hashes={name: None})),
+        )
+        for name in names
+    ]
+    head = (await store.events.heads())["w"].position
+    await store.knowledge.commit(Commit("w", rows, moved=(cursor.position, head)))
+
+
+async def test_of_many_registered_tools_one_is_read_by_its_name(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that was put, renamed or deleted a moment ago; the others are not read."""
+    monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", 2)
+    named = {name: ToolKey("w", None, name) for name in ("a", "b", "c", "d", "e")}
+    for name in "abc":
+        await put(store, a_tool(name))
+    await learn_names(store, *"abc")
+    memory = Memory(store)
+    monkeypatch.setattr(memory, "tools", None)  # whoever reads all of them fails
+    assert await memory.tool(named["b"]) == a_tool("b")
+    assert await memory.tool(named["d"]) is None
+    for number in range(20):
+        await put(store, a_tool("d", f"{number}"))
+    moved = a_tool("c").tool.model_copy(update={"name": "e"})
+    await put(store, StoredTool("w", moved))
+    await store.events.append("w", [], [StateRow("tool", "a", None)])
+    memory.forget_state("w")
+    found = {name: await memory.tool(key) for name, key in named.items()}
+    first = await memory.first_tools("w", 2)
+    assert [each.tool.tool_id for each in first] == ["b", "c"]
+    shown = {name: each and each.tool.tool_id for name, each in found.items()}
+    assert shown == {"a": None, "b": "b", "c": None, "d": "d", "e": "c"}
+    assert found["d"] is not None
+    assert found["d"].tool.description == "19"
+
+
+async def test_what_a_tool_evolved_from_is_read_with_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a circle, and where one of them is not there."""
+    monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", 2)
+    evolved = {"a": "b", "b": "c", "c": "a", "d": "unknown", "e": None}
+    for name, before in evolved.items():
+        tool = a_tool(name).tool.model_copy(update={"evolved_from": before})
+        await put(store, StoredTool("w", tool))
+    memory = Memory(store)
+    assert {*(await memory.lineage("w", ["a"])).by_id} == {"a", "b", "c"}
+    assert {*(await memory.lineage("w", ["d", "e", "unknown"])).by_id} == {"d", "e"}
+
+
+async def test_names_of_one_server_are_read_without_its_tools(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By pages; a server whose name begins as this one's is another, and so is none."""
+    names = {"s": ["a", "b", "c", "d", "e"], "s2": ["x"], None: ["s"]}
+    rows = [
+        Row(REGISTERED.name, tool_row(ToolKey("w", server, name)), encoded(registered))
+        for server, of_server in names.items()
+        for name in of_server
+        if (registered := Registered(schema_hashes={name: None}))
+    ]
+    gone = Row(REGISTERED.name, tool_row(ToolKey("w", "s", "gone")), encoded(Registered()))
+    await store.knowledge.commit(Commit("w", [*rows, gone]))
+    memory = Memory(store)
+    for limit in (2, 3, 50):
+        monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", limit)
+        memory._large.add("w")
+        for server, of_server in names.items():
+            assert await memory.names_of_server("w", server) == {*of_server}
+
+
+async def test_tools_without_a_call_are_found_by_name(store: Store) -> None:
+    for name in "abcd":
+        await put(store, a_tool(name))
+    await learn_names(store, *"abcd")
+    used = Row(USED.name, tool_row(ToolKey("w", None, "b")), b"", rank=1)
+    await store.knowledge.commit(Commit("w", [used]))
+    found = await Memory(store).uncalled_tools("w", 3)
+    assert [each.tool.tool_id for each in found] == ["a", "c"]
 
 
 async def test_what_another_process_did_is_followed(store: Store) -> None:

@@ -290,7 +290,8 @@ with tempfile.TemporaryDirectory() as folder, running(hashing_settings(Path(fold
     [
         (COMMANDS, ("fastapi", "uvicorn", "pydantic_settings", "numpy", "onnxruntime", "qdrant")),
         (SERVING, ("torch", "transformers", "sentence_transformers", "sklearn", "mcp", "requests",
-                   "opentelemetry.sdk", "opentelemetry.exporter", "aftercall.tracing")),
+                   "opentelemetry.sdk", "opentelemetry.exporter", "aftercall.tracing", "jinja2",
+                   "google.protobuf", "pydantic.v1", "service.hooks.handling")),
     ],
     ids=["commands", "service"],
 )  # fmt: skip

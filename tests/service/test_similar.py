@@ -127,6 +127,17 @@ def test_old_calls_of_another_shape_are_found_beyond_the_latest(
     service.context.memory.calls.clear()
 
 
+def test_of_tools_with_few_calls_any_number_is_kept(service: RunningService, tool: str) -> None:
+    """What is bounded are calls: 40 tools that are asked about in turn are read once each."""
+    tools = [f"{tool}_{number}" for number in range(40)]
+    learned(service, *(execution(toolName=each, parameters={"query": "x"}) for each in tools))
+    calls = service.context.memory.calls
+    keys = [ToolKey("default", "rag-server", each) for each in tools]
+    first = [on_loop(service, calls.of_tool(each)) for each in keys]
+    again = [on_loop(service, calls.of_tool(each)) for each in keys]
+    assert [one[0] is other[0] for one, other in zip(first, again, strict=True)] == [True] * 40
+
+
 def test_secrets_are_masked_in_what_is_held_against_a_question(
     service: RunningService, tool: str
 ) -> None:

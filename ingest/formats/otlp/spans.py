@@ -16,8 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from google.protobuf.message import DecodeError
-
 from aftercall.json_values import MAX_DEPTH
 from ingest.formats.otlp import keys, wire
 from ingest.formats.otlp.keys import Unusable
@@ -295,7 +293,7 @@ def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
                     count_span(number)
                     place = resource_at, scope_at, span_at
                     yield _span(_members(found, budget), place, resource, name)
-    except DecodeError as error:
+    except wire.DecodeError as error:
         raise OtlpError(
             f"the body is no ExportTraceServiceRequest in protobuf: {error}; nothing was stored, "
             "send it whole"

@@ -6,9 +6,8 @@ Response", and `google.rpc.Status`.
 """
 
 import json
+from functools import cache
 from typing import Any, Final
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _TYPES: Final = {"double": 1, "int64": 3, "int32": 5, "fixed64": 6, "bool": 8, "bytes": 12}
 _MESSAGES: Final[dict[str, dict[int, tuple[str, str]]]] = {
@@ -39,7 +38,12 @@ _MESSAGES: Final[dict[str, dict[int, tuple[str, str]]]] = {
 """Name and type of each field; `*` is repeated, `|` one of several."""
 
 
-def _made() -> dict[str, Any]:
+@cache
+def _read_classes() -> dict[str, Any]:
+    # Imported with the first trace: protobuf takes a twentieth of the service's start.
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415
+    from google.protobuf.message import DecodeError  # noqa: PLC0415
+
     file = descriptor_pb2.FileDescriptorProto(
         name="aftercall.proto", package="aftercall", syntax="proto3"
     )
@@ -56,14 +60,16 @@ def _made() -> dict[str, Any]:
             message.oneof_decl.add(name="value")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found: dict[str, Any] = message_factory.GetMessageClassesForFiles([file.name], pool)
-    return found
+    found = message_factory.GetMessageClassesForFiles([file.name], pool)
+    classes = {name.removeprefix("aftercall."): made for name, made in found.items()}
+    return {**classes, "DecodeError": DecodeError}
 
 
-_CLASSES: Final = {name.removeprefix("aftercall."): made for name, made in _made().items()}
-Traces, Group, Resource, Scope, Span, Event, Status, Pair, Value, Values, Instrumentation = (
-    _CLASSES[name] for name in list(_MESSAGES)[:11]
-)
+def __getattr__(name: str) -> Any:
+    """Return the class of a message, such as `wire.Span`, or `DecodeError`."""
+    if name not in (*_MESSAGES, "DecodeError"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, _read_classes()[name])
 
 
 def success_json(rejected: int, message: str) -> bytes:
@@ -86,5 +92,5 @@ def status_protobuf(code: int, message: str) -> bytes:
 
 
 def _encoded(name: str, **fields: Any) -> bytes:
-    encoded: bytes = _CLASSES[name](**fields).SerializeToString()
+    encoded: bytes = _read_classes()[name](**fields).SerializeToString()
     return encoded

@@ -32,8 +32,9 @@ _MAX_READ = 1_000
 _MAX_BYTES = 16 << 20
 _PAGES = (1, 50, 200)
 """Events of the reads one after the other: mostly there is nothing new, or little."""
-_MAX_TOOLS = 32
-"""Tools whose calls are kept: 0.5 MB each with `MAX_CALLS` calls of 30 words."""
+_MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
+"""Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
+that have most, and any number that have few. Read anew, a tool of 500 calls takes some 70 ms."""
 _DIGITS = 6
 """Of a likeness: what differs by less is equally like, whatever the order of the sums."""
 _MAX_WORDS = 4_000
@@ -105,7 +106,9 @@ class RecentCalls:
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._tools: LRUCache[ToolKey, _OfTool] = LRUCache(_MAX_TOOLS)
+        self._tools: LRUCache[ToolKey, _OfTool] = LRUCache(
+            _MAX_KEPT, getsizeof=lambda known: 1 + len(known.calls)
+        )
 
     async def of_tool(self, tool: ToolKey) -> Sequence[RecentCall]:
         """Return the calls of a tool, of each agent those that differ, the latest last.

@@ -12,9 +12,12 @@ other agents on it is common knowledge of the tool (4-rules.md). Names and struc
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
+from itertools import chain
+from typing import TypeAlias
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
@@ -44,6 +47,8 @@ _MOST = 3
 MAX_HEARD = 12
 """Sessions that are remembered of a call that has to come first."""
 MAX_FIRST_CALLS = 8
+_Difference: TypeAlias = tuple[set[Path], set[Path], set[Path]]  # new, gone and changed
+_DifferencesOf: TypeAlias = Callable[[int], _Difference]
 
 
 @dataclass(slots=True)
@@ -163,6 +168,7 @@ def learned_repairs(
     agent: str,
     *,
     is_common: Callable[[ed.Edit], bool] = lambda _: False,
+    differs: _DifferencesOf | None = None,
 ) -> list[LearnedRepair]:
     """Return what examples with common `changes` show an `agent` (its hash), most sessions first.
 
@@ -170,6 +176,7 @@ def learned_repairs(
     only if it accounts for all that is new or gone in most of them: half of a move is a loss. What
     brings in a value was made in two sessions, or `is_common`; of names and forms one is enough.
     """
+    differs = differs or _differences_of(examples)
     own = [each for each in changes if _is_open(each, examples, parameters, agent, is_common)]
     told = sorted(
         _by_effect(own, parameters),
@@ -179,7 +186,7 @@ def learned_repairs(
     for change in told[:_MOST]:
         if any(_says_less(change, each, examples) for each in found):
             continue
-        repair = _together(change, told, changes, examples, parameters)
+        repair = _together(change, told, changes, examples, differs, parameters)
         if repair is None or not _is_usual(repair, is_common):
             continue
         if repair.edits not in [each.edits for each in found]:
@@ -210,6 +217,7 @@ def _together(
     beside: Sequence[CommonChange],
     changes: Sequence[CommonChange],
     examples: Sequence[RepairExample],
+    differs: _DifferencesOf,
     parameters: JsonObject,
 ) -> LearnedRepair | None:
     """Return the repair around one change; None where something of it is not accounted for."""
@@ -233,7 +241,7 @@ def _together(
         ):
             together.append(each)
             edits.append(each.edit)
-    if _is_half(edits, [examples[at] for at in sorted(mended)], parameters):
+    if _is_half(edits, [differs(at) for at in sorted(mended)], parameters):
         return None
     edits.sort(key=lambda edit: not isinstance(edit, ed.Remove))
     otherwise = {at for each in together for at in each.otherwise} - mended
@@ -256,20 +264,23 @@ def _is_usual(repair: LearnedRepair, is_common: Callable[[ed.Edit], bool]) -> bo
     return repair.sessions >= (MIN_SESSIONS if carries else 1) and repair.sessions > most
 
 
+def _differences_of(examples: Sequence[RepairExample]) -> _DifferencesOf:
+    return cache(lambda at: differences(examples[at].failed, examples[at].mended))
+
+
 def _is_half(
-    edits: Sequence[ed.Edit], examples: Sequence[RepairExample], parameters: JsonObject
+    edits: Sequence[ed.Edit], differs: Sequence[_Difference], parameters: JsonObject
 ) -> bool:
     """Return whether most of the examples put in or took out something that the edits do not."""
     places = [place for edit in edits for place in (*places_of(edit), *ed.reads(edit))]
     only_loses = all(isinstance(edit, ed.Remove) for edit in edits)
     left: Counter[Path] = Counter()
-    for each in examples:
-        new, gone, _ = differences(each.failed, each.mended)
+    for new, gone, _ in differs:
         there = {path for path in gone if not _is_absent(parameters, path)}
         unmet = [path for path in new | there if not any(_meet(path, at) for at in places)]
         # Where it went to another place each time, it is no loss either.
         left.update(unmet[:1] and [()] if only_loses else unmet)
-    return any(count >= max(1, _TOGETHER * len(examples)) for count in left.values())
+    return any(count >= max(1, _TOGETHER * len(differs)) for count in left.values())
 
 
 def _is_absent(parameters: JsonObject, path: Path) -> bool:
@@ -313,9 +324,10 @@ def common_repairs(
     With `own` also what the agents themselves may hear, for the operator.
     """
     found: dict[str, LearnedRepair] = {}
+    differs = _differences_of(examples)
     for each in [each for each in examples if not each.followed][-_MOST:]:
         for repair in learned_repairs(
-            examples, changes, each.failed, each.agent if own else NOBODY
+            examples, changes, each.failed, each.agent if own else NOBODY, differs=differs
         ):
             found.setdefault(edit_key(repair.edits), repair)
     return sorted(found.values(), key=lambda each: -each.sessions)
@@ -470,16 +482,21 @@ _MOST_OF_PLACE = 12
 
 def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     """Return every explanation of what examples changed, with the examples that speak for it."""
-    own = [(at, each) for at, each in enumerate(examples) if not each.followed]
+    own = [
+        (at, each, candidates(each.failed, each.mended))
+        for at, each in enumerate(examples)
+        if not each.followed
+    ]
     made_by: dict[str, set[int]] = {}
     edits: dict[str, ed.Edit] = {}
-    for at, each in own:
-        of_sources = [edit for edit in each.edits if isinstance(edit, _OF_SOURCES)]
-        for edit in (*of_sources, *candidates(each.failed, each.mended)):
+    for at, example, possible in own:
+        of_sources = [edit for edit in example.edits if isinstance(edit, _OF_SOURCES)]
+        for edit in (*of_sources, *possible):
             key = edit_key([edit])
             edits.setdefault(key, edit)
             made_by.setdefault(key, set()).add(at)
-    general = {edit_key([edit]): edit for edit in _bounds([each for _, each in own])}
+    bounds = _bounds(chain(*(possible for *_, possible in own)))
+    general = {edit_key([edit]): edit for edit in bounds}
     edits |= general
     by_place = gathered((edits[key].path, key) for key in edits)
     found = []
@@ -532,12 +549,11 @@ _OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)
 """Edits that were explained by error or task when they were seen."""
 
 
-def _bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
-    """Bounds that the numbers at one place were moved to."""
+def _bounds(possible: Iterable[ed.Edit]) -> Iterator[ed.Edit]:
+    """Bounds that the numbers at one place were moved to, of what may have been done."""
     numbers = gathered(
         (edit.path, (float(edit.before), float(edit.value)))
-        for each in examples
-        for edit in candidates(each.failed, each.mended)
+        for edit in possible
         if isinstance(edit, ed.Replace) and is_number(edit.before) and is_number(edit.value)
     )
     for path, pairs in numbers.items():

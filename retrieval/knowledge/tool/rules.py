@@ -296,6 +296,7 @@ class SignatureKnowledge(BaseModel):
     off: list[list[str]] = Field(default_factory=list)
     """What is not to be changed, by `changed_places`: such edits are learned of, and not shown."""
     _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
+    _repairs: tuple[list[str], list[LearnedRepair]] = PrivateAttr(([], []))
 
     def changes(self) -> list[CommonChange]:
         """Return what the examples have in common; kept until there is another one."""
@@ -305,9 +306,11 @@ class SignatureKnowledge(BaseModel):
         return self._changes[1]
 
     def learned(self) -> list[LearnedRepair]:
-        """Return what several repaired alike, for everyone's ears."""
-        found = common_repairs(self.examples, self.changes())
-        return [each for each in found if not self.is_off(each.edits)]
+        """Return what several repaired alike, for everyone's ears; kept as `changes` are."""
+        ids = [each.execution_id for each in self.examples]
+        if self._repairs[0] != ids:
+            self._repairs = ids, common_repairs(self.examples, self.changes())
+        return [each for each in self._repairs[1] if not self.is_off(each.edits)]
 
     def is_off(self, edits: Sequence[Edit]) -> bool:
         """Return whether someone switched such a change off, in this form or in another."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from retrieval.index import edge_shard
-from retrieval.index.edge_shard import WRITE_AHEAD_LOG, IndexFolder, Shard, remove_folder
+from retrieval.index.edge_shard import WRITE_AHEAD_LOG, IndexFolder, Shard, page_out, remove_folder
 from retrieval.index.protocol import IndexInUseError, VectorIndexError
 from tests.retrieval.index.documents import (
     DIMENSION,
@@ -63,6 +63,28 @@ async def test_what_upsert_acknowledged_survives_a_power_cut(tmp_path):
     (hits,) = found.search([question("after 77", limit=1)])
     assert hits[0].document_id == document_id("after 77")
     found.close()
+
+
+async def test_what_was_written_of_the_log_leaves_memory_and_none_of_it_is_lost(
+    tmp_path, monkeypatch
+):
+    """It is mapped all the same, can be added to, and survives a power cut as before."""
+    monkeypatch.setattr(edge_shard, "POINTS_PER_PAGE_OUT", 10)
+    paged_out = []
+    monkeypatch.setattr(edge_shard, "page_out", lambda folder: paged_out.append(page_out(folder)))
+    live, left = tmp_path / "live", tmp_path / "left"
+    shard = Shard.create(live, dimension=DIMENSION)
+    for start in range(0, 60, 6):
+        shard.upsert([point(f"{number}") for number in range(start, start + 6)])
+    assert len(paged_out) == 5
+    assert all(paged_out) or sys.platform != "linux"
+    shutil.copytree(live, left)
+    assert shard.count() == 60
+    shard.close()
+    found = Shard.load(left)
+    assert found.count() == 60
+    found.close()
+    assert page_out(live) == 0
 
 
 async def test_a_second_process_is_refused(tmp_path, monkeypatch):
