@@ -64,10 +64,12 @@ class EventLog(Protocol):
         tool: ToolKey | None = None,
         sessions: Collection[str] | None = None,
         before: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
         """Return the latest events of a kind, newest first.
 
-        At most `limit`, of each of the `sessions`; with `before` of positions below.
+        At most `limit`, of each of the `sessions`; with `before` of positions below, with `after`
+        of positions above. Calls of one tool have no index: `after` bounds what is looked through.
         """
 
     async def state(

@@ -145,12 +145,15 @@ class MongoEvents(Part):
         tool: ToolKey | None = None,
         sessions: Collection[str] | None = None,
         before: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
         which: Record = {"workspace": workspace, "kind": kind}
         if tool is not None:
             which |= database.named_tool(tool)
-        if before is not None:
-            which["position"] = {"$lt": before}
+        bounds = {"$lt": before, "$gt": after}
+        position = {sign: bound for sign, bound in bounds.items() if bound is not None}
+        if position:
+            which["position"] = position
         if limit < 1:
             return []
 

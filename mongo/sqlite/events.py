@@ -66,6 +66,7 @@ class SqliteEvents(FileUser):
         tool: ToolKey | None = None,
         sessions: Collection[str] | None = None,
         before: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
         where, parameters = ["workspace = ?", "kind = ?"], [workspace, kind]
         if tool is not None:
@@ -73,8 +74,11 @@ class SqliteEvents(FileUser):
             parameters += named_tool(tool)
             if kind != "execution":
                 where.append("kind <> 'execution'")  # else SQLite does not take `events_of_tool`
+        bounds = [each for each in (before, after) if each is not None]
         if before is not None:
             where.append("position < ?")
+        if after is not None:
+            where.append("position > ?")
         if sessions is not None:
             where.append("session = ?")
         query = f"""
@@ -85,7 +89,7 @@ class SqliteEvents(FileUser):
         def read(connection: sqlite3.Connection) -> list[Event]:
             found: list[Event] = []
             for session in [None] if sessions is None else sorted(sessions):
-                given = (each for each in (before, session) if each is not None)
+                given = bounds if session is None else [*bounds, session]
                 rows = connection.execute(query, [*parameters, *given, limit])
                 found += bounded((_event(workspace, row) for row in rows), limit)
             return found if sessions is None else sorted(found, key=lambda e: -e.position)

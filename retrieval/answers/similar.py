@@ -121,7 +121,7 @@ async def like_calls(
     shown, and the types of the others.
     """
     latest: dict[bytes, RecentCall] = {}
-    for recent in await memory.calls.of_tool(tool):
+    for recent in await memory.calls.of_tool(tool, 2 * _COMPARED):
         if recent.outcome == "success" and only_of in (None, recent.principal):
             latest[recent.what] = recent
     calls = list(latest.values())[-_COMPARED:]

@@ -27,11 +27,13 @@ from mongo.records import Event, ToolKey
 
 MAX_CALLS = 500
 """Different calls of a tool and an outcome that are kept, the latest."""
-_MAX_READ = 1_000
+MAX_READ = 1_000
 """Events of a tool that are read where nothing of it is kept: some 90 ms, once."""
+_WITHIN = 20_000
+"""Events of the log among which an answer that reads fewer looks for them: some 12 ms, once."""
 _MAX_BYTES = 16 << 20
-_PAGES = (1, 50, 200)
-"""Events of the reads one after the other: mostly there is nothing new, or little."""
+_PAGES = (50, 200)
+"""Events of the reads one after the other: mostly there is little that is new."""
 _MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
 """Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
 that have most, and any number that have few. Read anew, a tool of 500 calls takes some 70 ms."""
@@ -95,8 +97,10 @@ def words_of(parameters: JsonObject, context: str | None) -> frozenset[str]:
 
 @dataclass(slots=True)
 class _OfTool:
-    position: int = 0
-    """Of the latest event that was read."""
+    depth: int
+    """Events that were read at first."""
+    scanned: int = 0
+    """Position up to which the log was looked through."""
     calls: dict[tuple[Outcome, str, str, bytes], RecentCall] = field(default_factory=dict)
     """By outcome, principal, agent and what it states, the latest last."""
 
@@ -110,35 +114,45 @@ class RecentCalls:
             _MAX_KEPT, getsizeof=lambda known: 1 + len(known.calls)
         )
 
-    async def of_tool(self, tool: ToolKey) -> Sequence[RecentCall]:
+    async def of_tool(self, tool: ToolKey, most: int = MAX_READ) -> Sequence[RecentCall]:
         """Return the calls of a tool, of each agent those that differ, the latest last.
+
+        Of a tool that is not kept the latest `most` are read, fewer than `MAX_READ` only where they
+        are among the latest events of the log.
 
         Raises:
             StoreError: the log cannot be read.
         """
-        known = self._tools.get(tool) or _OfTool()
-        found = await self._newer(tool, known.position)
-        if found:
+        known = self._tools.get(tool)
+        if known is None or known.depth < most:
+            known = _OfTool(most)
+        newest = await self._log.latest(tool.workspace, "execution", 1)
+        head = newest[0].position if newest else 0
+        if head > known.scanned:
+            reach = 0 if most >= MAX_READ else max(0, head - _WITHIN)
+            found = await self._newer(tool, max(known.scanned, reach), most)
             calls = [*known.calls.values(), *found]
-            self._tools[tool] = known = await asyncio.to_thread(_kept, calls)
+            known = await asyncio.to_thread(_kept, calls, known.depth) if found else known
+            known.scanned = max([head, *(call.position for call in found)])
+            self._tools[tool] = known
         return list(known.calls.values())
 
     def clear(self) -> None:
         """Forget everything: calls may have been erased."""
         self._tools.clear()
 
-    async def _newer(self, tool: ToolKey, position: int) -> list[RecentCall]:
+    async def _newer(self, tool: ToolKey, position: int, most: int) -> list[RecentCall]:
         """Return the calls above a position, or the latest of them, the latest last."""
         found: list[RecentCall] = []
         before, size = None, 0
         pages = iter(_PAGES)
-        while len(found) < _MAX_READ and size < _MAX_BYTES:
+        while len(found) < most and size < _MAX_BYTES:
+            limit = min(next(pages, _PAGES[-1]), most - len(found))
             events = await self._log.latest(
-                tool.workspace, "execution", next(pages, _PAGES[-1]), tool=tool, before=before
+                tool.workspace, "execution", limit, tool=tool, before=before, after=position
             )
-            newer = [event for event in events if event.position > position]
-            found += await asyncio.to_thread(_read, newer)
-            if not events or len(newer) < len(events):
+            found += await asyncio.to_thread(_read, events)
+            if not events:
                 break
             before = events[-1].position
             size += sum(len(event.data) for event in events)
@@ -149,8 +163,8 @@ def _read(events: Iterable[Event]) -> list[RecentCall]:
     return [RecentCall.of(execution_of(event)) for event in events]
 
 
-def _kept(calls: Sequence[RecentCall]) -> _OfTool:
-    kept = _OfTool(calls[-1].position)
+def _kept(calls: Sequence[RecentCall], depth: int) -> _OfTool:
+    kept = _OfTool(depth)
     numbers: Counter[Outcome] = Counter()
     for call in reversed(calls):
         key = (call.outcome, call.principal, call.agent, call.what)
