@@ -49,7 +49,7 @@ async def measure(vectors: Path, calls: list[FailedCall]) -> dict[str, list[floa
                 workspaces=("default",), kind="success", vector=vector, terms=terms_text(text),
                 limit=5, tool_name=call.tool_name, server_name=call.server_name,
             )  # fmt: skip
-            await index.search([query])
+            await index.search_points([query])
             done = time.perf_counter()
             if number >= WARM_UP:
                 times["embedding"].append((embedded - started) * 1000)

@@ -14,14 +14,14 @@ from mongo.records import Commit, Row, encoded
 from retrieval.knowledge.memory import AXIS_CLUSTERS, Memory
 from retrieval.knowledge.patterns.clusters import (
     AxisClusters,
-    cluster,
-    named,
+    cluster_rows,
+    name_clusters,
     neutral_sentences,
     neutral_vector,
     phrase_vectors,
     sentences_of,
 )
-from retrieval.knowledge.rows.health import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
+from retrieval.knowledge.rows.health import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune_book
 
 _CHUNK = 16
 """Axes embedded at a time, so that a question that comes meanwhile waits for few."""
@@ -54,7 +54,7 @@ class AxisClusterer:
         async with self._lock:
             book = await self._memory.axis_book(workspace)
             previous = await self._memory.axis_clusters(workspace)
-            await asyncio.to_thread(prune, book)
+            await asyncio.to_thread(prune_book, book)
             axes = sorted(book.axes)  # the order decides between equals
             if not axes and not previous.clusters:
                 return previous
@@ -86,7 +86,7 @@ class AxisClusterer:
         if not book.axes:
             return False
         clusters = await self._memory.axis_clusters(workspace)
-        return clusters.clustered_at is None or not all(map(clusters.knows, book.axes))
+        return clusters.clustered_at is None or not all(map(clusters.knows_axis, book.axes))
 
     async def _embedded(self, axes: Sequence[str]) -> Vectors:
         """Return a vector per axis, in order; only those not remembered are made."""
@@ -113,6 +113,6 @@ def _clustered(
     rows = {axis: row for row, axis in enumerate(axes)}
     pairs = (axes_of_pair(key) for key in book.pairs)
     apart = [(rows[one], rows[other]) for one, other in pairs if one in rows and other in rows]
-    partition = [[axes[row] for row in rows] for rows in cluster(vectors, neutral, apart)]
+    partition = [[axes[row] for row in rows] for rows in cluster_rows(vectors, neutral, apart)]
     counts = {axis: seen.tally.count for axis, seen in book.axes.items()}
-    return named(previous, partition, counts, at=at)
+    return name_clusters(previous, partition, counts, at=at)

@@ -241,7 +241,7 @@ def _learn_links(cache: WorkspaceCache, stored: StoredExecution, known: ToolKnow
     }
     if latest and execution.parameters_known:
         earlier = [cache.session_call(each) for each in latest.values()]
-        known.links.learn(execution.parameters, earlier)
+        known.links.learn_values(execution.parameters, earlier)
 
 
 def _learn_repairs(

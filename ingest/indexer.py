@@ -129,7 +129,7 @@ class Indexer:
             for (generation, workspace), cache in self._caches.items():
                 known = cache.give_knowledge()
                 if self._own is None and generation == self._knowledge.generation:
-                    self._memory.adopt(workspace, known, cache.serial)
+                    self._memory.adopt_tools(workspace, known, cache.serial)
             while self._caches and not self._learned:
                 _, cache = self._caches.popitem()
                 await asyncio.to_thread(cache.clear)
@@ -249,7 +249,7 @@ class Indexer:
                     async with self._at_index:
                         if knowledge.generation != self._indexed:
                             return 0
-                        await self._index.upsert(points[start : start + pacing.POINTS])
+                        await self._index.upsert_points(points[start : start + pacing.POINTS])
         # One that was asked for again meanwhile has another rank, and stays.
         done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
         try:

@@ -13,7 +13,7 @@ from ingest.sampling import SuccessSampler
 from mongo.contents import execution_event
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Appended, Event
-from retrieval.knowledge.values.parameters import bounded, is_large
+from retrieval.knowledge.values.parameters import bound_call, is_large
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CLOCK_SKEW = timedelta(hours=24)
@@ -111,7 +111,7 @@ class Intake:
         self, workspace: str, records: "Sequence[_Kept]", principal: str
     ) -> "tuple[list[_Kept], list[Event]]":
         masked = self.redactor.call
-        kept = [replace(each, execution=masked(bounded(each.execution))) for each in records]
+        kept = [replace(each, execution=masked(bound_call(each.execution))) for each in records]
         return kept, [
             execution_event(
                 workspace,

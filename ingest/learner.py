@@ -40,7 +40,7 @@ from retrieval.knowledge.rows.documents import (
     document_id,
     shape_of,
 )
-from retrieval.knowledge.rows.principals import agent_mark, marked, remember_mark
+from retrieval.knowledge.rows.principals import agent_mark, make_mark, remember_mark
 from retrieval.knowledge.rows.registry import tool_document_id
 from retrieval.knowledge.rows.results import error_within, is_empty
 from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
@@ -59,7 +59,7 @@ from retrieval.knowledge.tool.rules import (
     NO_SCHEMA,
     RepairRule,
     ToolKnowledge,
-    remember,
+    remember_name,
     signature_id,
     skeleton_of,
 )
@@ -130,7 +130,7 @@ def learn_failure(
     known.first_seen = min(known.first_seen or at, at)
     known.last_seen = max(known.last_seen or at, at)
     known.faults = skeleton_of(reading)
-    remember(known.agents, plain(execution.agent))
+    remember_name(known.agents, plain(execution.agent))
 
 
 def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
@@ -190,7 +190,7 @@ def learn_in_vain(knowledge: ToolKnowledge, tried: Tried) -> None:
     )  # fmt: skip
     for edits in told_by([example], tried.failed.parameters)[:1]:
         if len(edit_key(edits)) <= MAX_EDITS_LENGTH:
-            known.rule_to_update(edits).reported(tried.again.agent, "failure")
+            known.rule_to_update(edits).add_report(tried.again.agent, "failure")
 
 
 def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
@@ -199,7 +199,7 @@ def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
     One that is switched off is kept, and not shown until it is switched on; nor is another form of
     it, since what is learned becomes more general with the next example.
     """
-    if (known := knowledge.signature(removal.signature)) is None:
+    if (known := knowledge.find_signature(removal.signature)) is None:
         return
     if removal.change != "remove":
         changed = changed_places(edits_of_key(removal.edit_key))
@@ -209,7 +209,7 @@ def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
     known.rules.pop(removal.edit_key, None)
     gone = {
         each.execution_id
-        for repair in common_repairs(known.examples, known.changes(), own=True)
+        for repair in common_repairs(known.examples, known.find_common_changes(), own=True)
         if edit_key(repair.edits) == removal.edit_key
         for each in repair.mended
     }
@@ -229,7 +229,9 @@ def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading)
             del known.first_calls[least.tool_name]
         first = known.first_calls.setdefault(each.tool_name, FirstCall(tool_name=each.tool_name))
         if each.parameters_known:
-            first.learn(session, each.parameters, found.failed.parameters, each.execution_id)
+            first.learn_session(
+                session, each.parameters, found.failed.parameters, each.execution_id
+            )
 
 
 def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
@@ -247,9 +249,9 @@ def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSou
 
 def _count_repair(rule: RepairRule, repair: Repair, schema_hash: str) -> None:
     weight = _LATER if repair.certainty == "later" else 1.0
-    rule.repaired(repair.mended.agent, session_of(repair.mended), weight)
-    remember(rule.schema_hashes, schema_hash, MAX_PROFILES)
-    remember(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
+    rule.add_repair(repair.mended.agent, session_of(repair.mended), weight)
+    remember_name(rule.schema_hashes, schema_hash, MAX_PROFILES)
+    remember_name(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
     rule.last_seen = max(rule.last_seen or repair.mended.timestamp, repair.mended.timestamp)
 
 
@@ -265,7 +267,7 @@ def learn_outcome(
     if len(edit_key(edits)) > MAX_EDITS_LENGTH:
         return  # too special: such a rule would serve no one
     known = knowledge.signature_to_update(signature, category)
-    known.rule_to_update(edits).reported(agent, outcome)
+    known.rule_to_update(edits).add_report(agent, outcome)
 
 
 def success_document(workspace: str, execution: Execution) -> Document:
@@ -330,8 +332,8 @@ def evolution_id(stored: StoredPromotion) -> str:
 def add_to_document(known: Document, execution: Execution, reading: ErrorReading | None) -> None:
     """Let a document stand for one more call, in place: counts add up, the first text stays."""
     known.count += 1
-    remember(known.agents, plain(execution.agent))
-    remember(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
+    remember_name(known.agents, plain(execution.agent))
+    remember_name(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
     known.last_seen = max(known.last_seen or execution.timestamp, execution.timestamp)
     if reading is not None:
         known.category = reading.category
@@ -340,7 +342,7 @@ def add_to_document(known: Document, execution: Execution, reading: ErrorReading
 def session_of(execution: Execution) -> str:
     """A short text that shows sessions apart (without one, an agent's days) and nothing else."""
     session = execution.session_id or f"{execution.agent}\x1f{execution.timestamp:%Y-%m-%d}"
-    return marked(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
+    return make_mark(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 
 
 def _document(workspace: str, kind: Kind, execution: Execution, what: str, text: str) -> Document:

@@ -39,10 +39,10 @@ from retrieval.knowledge.patterns.consolidation import (
     Lesson,
     subjects_of,
 )
-from retrieval.knowledge.patterns.groups import MAX_FAILURES, grouped, merged
+from retrieval.knowledge.patterns.groups import MAX_FAILURES, group_failures, merge_group
 from retrieval.knowledge.patterns.lessons import lesson_of_pattern
 from retrieval.knowledge.rows.documents import Document, Kind
-from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.rows.log import read_executions
 from retrieval.knowledge.tool.causes import NO_CHANGES, changes_of
 from retrieval.knowledge.tool.record import ToolRecord
 
@@ -91,18 +91,18 @@ class _Consolidation:
     async def _tool(self, tool: ToolKey, lines: Sequence[bytes], before: list[Row]) -> None:
         record = ToolRecord(
             key=tool,
-            tool=found.tool if (found := await self._job.memory.tool(tool)) else None,
-            knowledge=await self._job.memory.knowledge(tool),
+            tool=found.tool if (found := await self._job.memory.find_tool(tool)) else None,
+            knowledge=await self._job.memory.read_knowledge(tool),
         )
         previous = [decoded(ConsolidatedPattern, row.data) for row in before]
         failures = await asyncio.to_thread(_failures, lines, record)
-        groups, embedded = await grouped(tool, previous, failures, self._job.embedder)
+        groups, embedded = await group_failures(tool, previous, failures, self._job.embedder)
         self._done["embedded"] += embedded
 
         def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> Lesson:
             return lesson_of_pattern(pattern, members, record)
 
-        patterns = [merged(each, lesson_of) for each in groups]
+        patterns = [merge_group(each, lesson_of) for each in groups]
         types = await self._error_types(patterns)
         made = [
             _row(tool, each.model_copy(update={"error_type": types[each.pattern_id]}))
@@ -117,7 +117,7 @@ class _Consolidation:
     async def _error_types(self, patterns: Sequence[ConsolidatedPattern]) -> dict[str, str]:
         """Return the type of the latest errors of each pattern; as before where none is left."""
         ids = [name for each in patterns for name in each.execution_ids]
-        stored = await executions(self._job.store.events, self._workspace, ids)
+        stored = await read_executions(self._job.store.events, self._workspace, ids)
         types = {
             each.execution.execution_id: each.execution.error.type
             for each in stored
@@ -149,7 +149,7 @@ def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
     found = []
     for each in frequent:
         signature = each.signature or ""
-        known = knowledge.signature(signature) if knowledge is not None else None
+        known = knowledge.find_signature(signature) if knowledge is not None else None
         places = dict(known.faults) if known is not None else {}
         found.append(
             Failure(
@@ -194,8 +194,8 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
     changed = 0
     for workspace in await job.knowledge.cursors():
         rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
-        judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
-        before = (await job.memory.calibration(workspace)).scaling
+        judged = [each for row in rows if (each := JUDGED.decode_row(row)).estimate is not None]
+        before = (await job.memory.read_calibration(workspace)).scaling
         scaling = Scaling()
         if len(judged) >= ENOUGH_OUTCOMES:
             scaling = await asyncio.to_thread(

@@ -82,7 +82,7 @@ async def rebuild(
             records = await _learned(
                 store, knowledge, index, embedder, lease_s, on_progress, carries=carries
             )
-            vectors = await index.count()
+            vectors = await index.count_points()
         finally:
             # Before the switch: an embedded one is opened by the service that runs.
             await index.close()

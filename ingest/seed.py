@@ -8,7 +8,7 @@ from aftercall.json_patch import same_json
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError
 from retrieval.knowledge.rows.documents import CommonMistakes, SeedEntry
-from retrieval.knowledge.values.scalars import catalogue
+from retrieval.knowledge.values.scalars import read_catalogue
 
 
 class SeedCorpusError(ValueError):
@@ -34,7 +34,7 @@ def _entry(number: int, line: str) -> SeedEntry:
     try:
         entry = SeedEntry.model_validate_json(line)
         if entry.catalogue:
-            catalogue(entry.catalogue)
+            read_catalogue(entry.catalogue)
         if entry.edits and not same_json(apply_edits(entry.failed, entry.edits), entry.successful):
             raise SeedCorpusError(f"line {number}: the edits do not give the successful example")
     except (ValidationError, EditDoesNotApplyError, KeyError) as error:

@@ -58,7 +58,7 @@ from retrieval.knowledge.rows.health import (
     remember_event,
     remember_referral,
     remember_user,
-    short,
+    shorten_line,
 )
 from retrieval.knowledge.rows.health_signals import is_earlier, method_of
 from retrieval.knowledge.rows.principals import key_mark
@@ -70,13 +70,13 @@ from retrieval.knowledge.rows.statistics import (
     ToolTrials,
     Trial,
     TrialKind,
-    merged,
+    merge_trials,
     moment_of,
     trial_of,
     trial_of_call,
     with_trial,
 )
-from retrieval.knowledge.tool.rules import remember
+from retrieval.knowledge.tool.rules import remember_name
 
 _MAX_MESSAGE = 500
 """Characters kept of an error message: it is shown, not searched."""
@@ -167,7 +167,7 @@ def learn_mark(
         at=at,
         execution_id=mark.execution_id or mark.mark_id,
         severity=mark.severity,
-        message=short(mark.error_message, _MAX_HEALTH_MESSAGE),
+        message=shorten_line(mark.error_message, _MAX_HEALTH_MESSAGE),
         by=key_mark(mark.principal),
     )
     remember_event(health.marks, marked)
@@ -206,7 +206,7 @@ def learn_correction(
         correction_id=correction.correction_id,
         execution_id=correction.execution_id,
         kind=correction.kind,
-        text=short(correction.text),
+        text=shorten_line(correction.text),
         axes=list(axes)[:_MAX_AXES],
         by=key_mark(correction.principal),
     )
@@ -330,12 +330,12 @@ def _merge(document: Document, use: Document, trial: Trial, at: datetime) -> Non
         document.count += 1
         document.trials = with_trial(known, trial, MAX_SCENARIO_TRIALS)
     else:
-        document.trials = merged(known, use.trials, limit=MAX_SCENARIO_TRIALS)
+        document.trials = merge_trials(known, use.trials, limit=MAX_SCENARIO_TRIALS)
     document.last_seen = max(at, document.last_seen or at)
     for agent in use.agents:
-        remember(document.agents, agent)
+        remember_name(document.agents, agent)
     for execution_id in use.execution_ids:
-        remember(document.execution_ids, execution_id, MAX_EXECUTION_IDS)
+        remember_name(document.execution_ids, execution_id, MAX_EXECUTION_IDS)
 
 
 _MAX_AXES = 8
@@ -365,7 +365,7 @@ def learn_health(
         _count_call(known, execution, None)
         if weakness is not None:
             known.weak.add(at)
-            weak = Weak(at=at, execution_id=execution.execution_id, why=short(weakness))
+            weak = Weak(at=at, execution_id=execution.execution_id, why=shorten_line(weakness))
             remember_event(known.recent_weak, weak)
             _in_trouble(known, at)
     else:
@@ -382,7 +382,7 @@ def _learn_failure(
         # One whose type is stated another way than the wire's states no more.
         referral = referral_of(execution.error) or Referral()
     axes = normalised_axes(referral.boundary_axes) if referral else {}
-    message = short(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""
+    message = shorten_line(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""
     _count_call(known, execution, category)
     if category in OWN_FAILURES:
         own = OwnFailure(
@@ -399,9 +399,9 @@ def _learn_failure(
             session=session_of(execution),
             axes=list(axes)[:_MAX_AXES],
             spelled=list(axes.values())[:_MAX_AXES],
-            shape=None if shape is None else short(shape, _MAX_PART),
-            split=[short(part, _MAX_PART) for part in referral.suggested_split[:_MAX_SPLIT]],
-            evidence=None if evidence is None else short(evidence),
+            shape=None if shape is None else shorten_line(shape, _MAX_PART),
+            split=[shorten_line(part, _MAX_PART) for part in referral.suggested_split[:_MAX_SPLIT]],
+            evidence=None if evidence is None else shorten_line(evidence),
             message=message,
         )
         remember_referral(known, referred)

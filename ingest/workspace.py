@@ -27,7 +27,7 @@ from retrieval.knowledge.memory import (
     RowKind,
 )
 from retrieval.knowledge.rows.documents import Document
-from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
+from retrieval.knowledge.session.session_calls import SessionCall, extract_values, session_call
 from retrieval.knowledge.tool.rules import ToolKnowledge
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ class WorkspaceCache:
     def session_call(self, execution: Execution) -> SessionCall:
         """Return a call of a session with its plain values."""
         if (known := self._session_calls.get(execution.execution_id)) is None:
-            values = extract(execution.result)
+            values = extract_values(execution.result)
             known = session_call(execution.tool_name, execution.parameters, values)
             keep(self._session_calls, execution.execution_id, known, _KEPT_OTHERS)
         return known
@@ -215,6 +215,6 @@ def _decoded(kinds: Iterable[RowKind[Any]], read: Iterable[Iterable[Row]]) -> li
         held = {}
         for row in rows:
             let_answers_pass()
-            held[row.key] = kind.decode(row)
+            held[row.key] = kind.decode_row(row)
         found.append(held)
     return found

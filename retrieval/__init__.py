@@ -19,16 +19,16 @@ def read_table(name: str) -> dict[str, Any]:
     table = tomllib.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
     parts: dict[str, str] = {}
 
-    def filled(value: Any) -> Any:
+    def fill_parts(value: Any) -> Any:
         if isinstance(value, str):
             return _PART.sub(lambda part: parts[part[1]], value.replace("\n", ""))
         if isinstance(value, list):
-            return [filled(each) for each in value]
-        return {k: filled(v) for k, v in value.items()} if isinstance(value, dict) else value
+            return [fill_parts(each) for each in value]
+        return {k: fill_parts(v) for k, v in value.items()} if isinstance(value, dict) else value
 
     for part, text in table.get("parts", {}).items():
-        parts[part] = filled(text)
-    filled_table: dict[str, Any] = filled(table)
+        parts[part] = fill_parts(text)
+    filled_table: dict[str, Any] = fill_parts(table)
     return filled_table
 
 

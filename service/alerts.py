@@ -142,7 +142,7 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
         elif each.tool is not None and each.tone == "bad":
             name = f"{each.tool.server_name or ''}\x1f{each.tool.tool_name}"
             add("tool_in_trouble", each.tool, each.words, "/tools", f"{name}\x1f{now.date()}")
-    for one in await context.memory.tools(workspace):
+    for one in await context.memory.list_tools(workspace):
         for change in one.tool.contract_changes:
             if now - change.at < timedelta(days=7):
                 tool = m.ToolName(

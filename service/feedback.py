@@ -6,7 +6,7 @@ from aftercall import models as m
 from ingest.intake import check_time
 from mongo import contents
 from mongo.records import ToolKey, decoded
-from retrieval.knowledge.rows.log import executions, suggestion
+from retrieval.knowledge.rows.log import read_executions, read_suggestion
 from service.context import Context
 
 _LOOKED_AT = 500
@@ -26,7 +26,7 @@ async def record_outcome(
 ) -> bool:
     """Keep an outcome with its suggestion; False when that has one for the execution already."""
     log = context.store.events
-    known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
+    known = context.suggester.issued(workspace, suggestion_id) or await read_suggestion(
         log, workspace, suggestion_id
     )
     if known is None:
@@ -105,7 +105,7 @@ async def corrections(
     found = await log.latest(workspace, "correction", most)
     records = [decoded(contents.CorrectionRecord, each.data) for each in found]
     untied = [each.execution_id for each in records if each.called is None]
-    calls = await executions(log, workspace, untied)
+    calls = await read_executions(log, workspace, untied)
     tools = {each.execution.execution_id: each.tool_key for each in calls}
     about = [
         (each, each.called.tool if each.called else tools.get(each.execution_id))
@@ -173,7 +173,7 @@ async def _known(
 async def _call(
     context: Context, workspace: str, execution_id: str
 ) -> contents.StoredExecution | None:
-    found = await executions(context.store.events, workspace, [execution_id])
+    found = await read_executions(context.store.events, workspace, [execution_id])
     return found[0] if found else None
 
 

@@ -55,13 +55,13 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
 
     Of all tools, or of the named.
     """
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     if query.tool or query.namespace is not None:
         wanted = await _named(context, workspace, registry, query)
     else:
         put = sorted(registry.by_id.values(), key=lambda e: (e.tool.updated_at, e.tool.tool_id))
         wanted = _by_key(put[-MAX_REGISTERED:])
-        for key in await context.memory.called(workspace, MAX_RECORDED):
+        for key in await context.memory.list_called(workspace, MAX_RECORDED):
             wanted.setdefault(key, None)
     ordered = await _by_use(context, list(wanted))
     first = ordered[: query.max_tokens // _LEAST_TOKENS]
@@ -87,7 +87,7 @@ async def learned_contracts(
 
     Tools that are unknown, and those of which nothing is known to go wrong, are left out.
     """
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     wanted: dict[ToolKey, StoredTool | None] = {}
     for name in names:
         with suppress(UnknownNameError):  # a tool that was never called
@@ -125,7 +125,7 @@ async def _named(
     for name in names:
         if name not in registry.by_id:
             for key in await tools_called(context, workspace, name):
-                wanted.setdefault(key, registry.named(key))
+                wanted.setdefault(key, registry.find_named(key))
     return wanted
 
 
@@ -133,7 +133,7 @@ async def _by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolKey]:
     now = context.clock()
     ranks: dict[ToolKey, tuple[float, float, str, str]] = {}
     for some in _some_at_a_time(tools):
-        health = await context.memory.health(some)
+        health = await context.memory.read_health(some)
         for key in some:
             known = health.get(key)
             used = known.used_at.timestamp() if known is not None and known.used_at else 0.0
@@ -152,8 +152,8 @@ async def _facts(
     now, memory = context.clock(), context.memory
     found = []
     for some in _some_at_a_time(list(wanted)):
-        health = await memory.health(some)
-        knowledge = await asyncio.gather(*(memory.knowledge(key) for key in some))
+        health = await memory.read_health(some)
+        knowledge = await asyncio.gather(*(memory.read_knowledge(key) for key in some))
         for key, known in zip(some, knowledge, strict=True):
             stored = wanted[key]
             record = ToolRecord(key, stored.tool if stored else None, known, health.get(key))

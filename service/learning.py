@@ -91,7 +91,7 @@ class Learning:
         """Notice what other processes did; returns the seconds until the next look."""
         if await self._stores.store.refresh():
             self._has_switched = False
-        await self._stores.memory.follow()  # also while its vectors cannot be opened
+        await self._stores.memory.follow_changes()  # also while its vectors cannot be opened
         if not self._has_switched:  # tried again, as where the index was away
             await self._switch()
             self._has_switched = True
@@ -113,7 +113,7 @@ class Learning:
                 return
         async with self.indexer.switched():
             if opened is not None:
-                await index.switch(opened, name)
+                await index.switch_index(opened, name)
         memory.forget_all()
         self._looked.clear()
         log_event(

@@ -166,7 +166,7 @@ def state_of(review: m.PatternReview | None) -> m.PatternState:
 async def _since(
     context: Context, workspace: str, pattern: ConsolidatedPattern, hour: int
 ) -> Counter[int]:
-    names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.marks()]
+    names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.member_marks()]
     found = await context.store.counters.sums(
         workspace, names, since=hour, until=hour_of(context.clock()), by=["hour"]
     )
@@ -177,7 +177,7 @@ async def _latest_version(
     context: Context, workspace: str, pattern: ConsolidatedPattern
 ) -> str | None:
     tool = ToolKey(workspace, pattern.server_name, pattern.tool_name)
-    known = (await context.memory.statistics([tool])).get(tool)
+    known = (await context.memory.read_statistics([tool])).get(tool)
     named = {name: each.last_seen for name, each in known.versions.items()} if known else {}
     seen = [(at, name) for name, at in named.items() if name and at is not None]
     return max(seen)[1] if seen else None
@@ -197,7 +197,7 @@ async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair
         PatternRepair(
             mark_of(document_id(workspace, "reflection", *tool[1:], mended.signature)).hex(), mended
         )
-        for tool, mended in ((row.tool, REPAIR.decode(row)) for row in rows)
+        for tool, mended in ((row.tool, REPAIR.decode_row(row)) for row in rows)
         if tool is not None
     ]
 
@@ -214,7 +214,7 @@ async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:
         return {}
     if (known := context.pattern_marks.get((workspace, at))) is None:
         found = await _most(context, workspace, MAX_PATTERNS)
-        known = {mark.hex(): each.pattern_id for each in found for mark in each.marks()}
+        known = {mark.hex(): each.pattern_id for each in found for mark in each.member_marks()}
         context.pattern_marks[workspace, at] = known
     return known
 

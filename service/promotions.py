@@ -8,7 +8,7 @@ from aftercall.models.tools import parse_version
 from aftercall.promotions_file import FilePathError, check_relative_path, render_promotions
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
 from retrieval.answers.fitness.history import shown_promotion, statistics_with_marks
-from retrieval.answers.fitness.promotions import before, inherited_quality, pair_of, status_of
+from retrieval.answers.fitness.promotions import inherited_quality, pair_of, read_former, status_of
 from retrieval.knowledge.rows.log import promotion_history as events_of
 from retrieval.knowledge.rows.registry import Registry, UnknownNamespaceError
 from service.context import Context
@@ -40,26 +40,26 @@ async def promote(
     _check(promotion)
     promotion = shown_promotion(promotion, context.redactor)
     async with context.changing:
-        registry = await context.memory.registry(workspace)
+        registry = await context.memory.read_registry(workspace)
         _check_served(registry, namespace)
         stored = registry.promotions.get(namespace)
         if stored is None or not _says_the_same(promotion, stored.promotion):
             [stored] = await _prepared(context, workspace, registry, {namespace: promotion})
             await _change(context, workspace, [_event(context, stored, "promoted")])
-            registry = await context.memory.registry(workspace)
+            registry = await context.memory.read_registry(workspace)
     return await _status(context, registry, stored)
 
 
 async def read_promotion(context: Context, workspace: str, namespace: str) -> m.PromotionStatus:
     """Return what is promoted in a namespace, and how it fares."""
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     return await _status(context, registry, _held_in(registry, namespace))
 
 
 async def remove_promotion(context: Context, workspace: str, namespace: str) -> None:
     """Let the original serve again."""
     async with context.changing:
-        held = _held_in(await context.memory.registry(workspace), namespace)
+        held = _held_in(await context.memory.read_registry(workspace), namespace)
         await _change(context, workspace, [_removed(context, held)])
 
 
@@ -71,7 +71,7 @@ async def promotion_history(
     None where nothing was ever promoted.
     """
     if not (events := await events_of(context.store.events, workspace, namespace, limit)):
-        _check_served(await context.memory.registry(workspace), namespace)
+        _check_served(await context.memory.read_registry(workspace), namespace)
     changes = [
         m.PromotionChange(
             at=each.at,
@@ -92,7 +92,7 @@ async def roll_back(context: Context, workspace: str, namespace: str) -> m.Promo
     async with context.changing:
         events = await events_of(context.store.events, workspace, namespace, _MAX_HISTORY)
         is_whole = len(events) < _MAX_HISTORY
-        possible, promoted = before(events, is_whole=is_whole)
+        possible, promoted = read_former(events, is_whole=is_whole)
         if possible:
             event = PromotionEvent(workspace, namespace, context.clock(), "rolled_back", promoted)
             await _change(context, workspace, [event])
@@ -109,7 +109,7 @@ async def roll_back(context: Context, workspace: str, namespace: str) -> m.Promo
 
 async def export_promotions(context: Context, workspace: str) -> str:
     """Return all promotions, as the text of `.tool_promotions.json`."""
-    held = (await context.memory.registry(workspace)).promotions
+    held = (await context.memory.read_registry(workspace)).promotions
     return render_promotions(
         {name: shown_promotion(held[name].promotion, context.redactor) for name in sorted(held)}
     )
@@ -123,7 +123,7 @@ async def import_promotions(
         _check(promotion, _place(name))
     clean = {name: shown_promotion(each, context.redactor) for name, each in promotions.items()}
     async with context.changing:
-        registry = await context.memory.registry(workspace)
+        registry = await context.memory.read_registry(workspace)
         held = registry.promotions
         same = {
             name
@@ -188,7 +188,7 @@ async def _status(
     context: Context, registry: Registry, stored: StoredPromotion
 ) -> m.PromotionStatus:
     pair = pair_of(registry, stored.namespace)
-    statistics = await context.memory.statistics(pair.keys) if pair else {}
+    statistics = await context.memory.read_statistics(pair.keys) if pair else {}
     status = status_of(stored, pair, statistics, now=context.clock())
     words = {"reason": status.reason, "mutation": status.mutation}
     return status.model_copy(
@@ -198,7 +198,7 @@ async def _status(
 
 async def _change(context: Context, workspace: str, events: list[PromotionEvent]) -> None:
     if events:
-        held = (await context.memory.registry(workspace)).promotions
+        held = (await context.memory.read_registry(workspace)).promotions
         commands = [
             promotion_command(each, held.get(each.namespace), context.caller.principal)
             for each in events

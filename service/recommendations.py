@@ -62,7 +62,7 @@ async def recommendations(
     ]
     words = Quotes(context.redactor)
     return m.RecommendationList(
-        recommendations=[words.shown(each) for each in wanted[: asked.limit]]
+        recommendations=[words.show_recommendation(each) for each in wanted[: asked.limit]]
     )
 
 
@@ -82,7 +82,7 @@ async def change_recommendation(
             "looks wants to know"
         )
     found, now = await _one(context, workspace, recommendation_id), context.clock()
-    changed = Quotes(context.redactor).shown(
+    changed = Quotes(context.redactor).show_recommendation(
         found.model_copy(
             update={
                 "state": change.state,
@@ -115,17 +115,19 @@ async def recommendations_about(
     context: Context, workspace: str, tools: Sequence[ToolKey]
 ) -> list[m.Recommendation]:
     """Open and taken ones about these tools, greatest priority first."""
-    if not (known := await context.memory.health(tools)):
+    if not (known := await context.memory.read_health(tools)):
         return []
     around = await _workspace(context, workspace, known)
     found = await asyncio.to_thread(queue.about_tools, around, known.items())
     return queue.by_priority(
-        around.words.shown(each) for each in found if each.state in _STILL_TO_DO
+        around.words.show_recommendation(each) for each in found if each.state in _STILL_TO_DO
     )
 
 
 async def _all(context: Context, workspace: str) -> list[m.Recommendation]:
-    known = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
+    known = await context.memory.read_health(
+        await troubled_tools(context.store, workspace, MAX_TOOLS)
+    )
     around = await _workspace(context, workspace, known)
     reviews = await _reviews(context, workspace, around.registry, around.now)
     return await asyncio.to_thread(queue.queue_of, around, known.items(), reviews)
@@ -149,7 +151,9 @@ async def _workspace(
     is_split = any(each.split for health in known.values() for each in health.referrals)
     return queue.Workspace(
         registry=await (
-            memory.registry(workspace) if is_split else memory.registry_of(workspace, list(known))
+            memory.read_registry(workspace)
+            if is_split
+            else memory.registry_of(workspace, list(known))
         ),
         clusters=await context.memory.axis_clusters(workspace),
         reviews=await _stored(context, workspace),
@@ -164,7 +168,7 @@ async def _reviews(
 ) -> list[m.Recommendation]:
     pairs = {name: pair_of(registry, name) for name in registry.promotions}
     keys = [key for pair in pairs.values() if pair for key in pair.keys]
-    statistics = await context.memory.statistics(keys)
+    statistics = await context.memory.read_statistics(keys)
     reviews = (
         review_of(workspace, status_of(registry.promotions[name], pair, statistics, now=now))
         for name, pair in pairs.items()
@@ -187,7 +191,7 @@ async def _about(
         if (each.namespace == name if each.tool is None
             else (each.tool.server_name, each.tool.tool_name) in names)
     ]  # fmt: skip
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     if unknown and not about and not registry.in_namespace(name):
         raise unknown
     return about

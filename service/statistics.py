@@ -342,7 +342,7 @@ async def pattern(
     stored = await stored_pattern(context, workspace, pattern_id)
     [answered] = await shown(context, workspace, [stored])
     span, about = await _span(context, workspace, window)
-    points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.marks()])
+    points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.member_marks()])
     return m.PatternHistory(
         **about,
         pattern=answered,
@@ -353,7 +353,7 @@ async def pattern(
 async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics:
     """Return what suggestions promised and what came of it, of the latest outcomes."""
     rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
-    judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
+    judged = [each for row in rows if (each := JUDGED.decode_row(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
 
 
@@ -482,7 +482,9 @@ def _quantiles(durations: Mapping[str, int]) -> m.DurationQuantiles | None:
     if not durations:
         return None
     buckets = {int(name.removeprefix(what.DURATION)): each for name, each in durations.items()}
-    p50, p95, p99 = (round(what.quantile(buckets, share) or 0.0, 3) for share in (0.5, 0.95, 0.99))
+    p50, p95, p99 = (
+        round(what.duration_quantile(buckets, share) or 0.0, 3) for share in (0.5, 0.95, 0.99)
+    )
     return m.DurationQuantiles(p50=p50, p95=p95, p99=p99)
 
 

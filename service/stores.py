@@ -24,7 +24,7 @@ from mongo.sqlite.store import open_sqlite_store
 from retrieval.index import opening, protocol
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.rows.documents import CommonMistakes
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from service.archive import refuse_half_imported
 from service.lifecycle import OnPhase, when_it_answers
 from service.logs import log_event
@@ -279,8 +279,8 @@ async def remove_former(place: protocol.IndexPlace, current: str) -> list[str]:
 async def _prepare(store: Store, embedder: Embedder, index: opening.CurrentIndex) -> None:
     await refuse_half_imported(store.metadata)
     await _refuse_other_log(store)
-    if not await index.count():
-        known = await counts(store)
+    if not await index.count_points():
+        known = await count_rows(store)
         if known.documents > known.pending:  # some wait for no vector, so there was one
             raise protocol.VectorIndexError(
                 "the log store knows documents whose vectors are gone: run `aftercall rebuild`, "

@@ -26,7 +26,7 @@ from mongo import contents
 from mongo.records import ToolKey
 from retrieval.answers.fitness.history import statistics_with_marks
 from retrieval.answers.fitness.score import quality_of, trials_of
-from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.rows.log import read_executions
 from retrieval.knowledge.rows.principals import key_mark
 from retrieval.knowledge.rows.registry import (
     MAX_KNOWN,
@@ -34,10 +34,10 @@ from retrieval.knowledge.rows.registry import (
     ToolCandidate,
     UnknownToolError,
     find_cycle,
-    meant,
-    nearest,
+    find_meant,
+    names_like,
     nearest_names,
-    offered,
+    offer_tool,
     original_of,
     plain_candidate,
     possible_tools,
@@ -72,7 +72,7 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
         )
     spec = await aside(context.redactor.tool, spec)
     async with context.changing:
-        registry = await context.memory.registry(workspace)
+        registry = await context.memory.read_registry(workspace)
         if (circle := find_cycle(tool_id, spec.evolved_from, registry)) is not None:
             raise RefusedError(
                 f"evolvedFrom: leads in a circle: {' -> '.join(circle)}; "
@@ -91,7 +91,7 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
         if before is not None and not same:
             _refuse_foreign(context, before)
         if before is not None and binds and same:
-            named = await context.memory.tool(before.tool_key)
+            named = await context.memory.find_tool(before.tool_key)
             if named is not None and named.tool.tool_id == tool_id:
                 return before.tool  # executions of that name mean the same tool, too
         await _change(context, workspace, tool_id, before, tool)
@@ -132,21 +132,21 @@ async def _drift(
     known, old = before.tool.contract_changes, before.tool.input_schema
     if schema is None or old is None or content_hash(schema) == before.tool.schema_hash:
         return known
-    knowledge = await context.memory.knowledge(before.tool_key)
-    profile = knowledge.profile(before.tool.schema_hash) if knowledge else None
+    knowledge = await context.memory.read_knowledge(before.tool_key)
+    profile = knowledge.find_profile(before.tool.schema_hash) if knowledge else None
     return [*known, *contract_changes(old, schema, profile, datetime.now(UTC))][-MAX_CHANGES:]
 
 
 async def list_tools(context: Context, workspace: str) -> ToolList:
     """All registered tools, with the negative tags that marks gave them next to their own."""
-    stored = await context.memory.tools(workspace)
-    known = await context.memory.statistics([each.tool_key for each in stored])
+    stored = await context.memory.list_tools(workspace)
+    known = await context.memory.read_statistics([each.tool_key for each in stored])
     asker = key_mark(context.caller.principal)
     shown = []
     for each in stored:
         tool, learned = each.tool, known.get(each.tool_key)
         if learned is not None and learned.negative_tags:
-            tags = dict.fromkeys([*tool.negative_tags, *learned.tags(asker)])
+            tags = dict.fromkeys([*tool.negative_tags, *learned.list_negative_tags(asker)])
             tool = tool.model_copy(update={"negative_tags": list(tags)})
         shown.append(context.redactor.tool(tool))
     return ToolList(tools=shown)
@@ -156,13 +156,13 @@ async def get_tool(
     context: Context, workspace: str, tool_id: str, *, use_evolved: bool = False
 ) -> Tool:
     """A tool as it was put; with `use_evolved` the version that was promoted in its place."""
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     stored = registry.by_id.get(tool_id)
     if use_evolved:  # the name of a capability will do too (seed 002)
         stored = stored or original_of(registry, tool_id)
     if stored is None:
-        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
-    return context.redactor.tool(offered(registry, stored).tool if use_evolved else stored.tool)
+        raise UnknownToolError(tool_id, names_like(tool_id, registry.by_id))
+    return context.redactor.tool(offer_tool(registry, stored).tool if use_evolved else stored.tool)
 
 
 async def tools_called(context: Context, workspace: str, name: str) -> list[ToolKey]:
@@ -171,13 +171,13 @@ async def tools_called(context: Context, workspace: str, name: str) -> list[Tool
     Several where servers have tools of one name; an `UnknownToolError`, with the nearest names,
     where there is none.
     """
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     if name in registry.by_id:
         return [registry.by_id[name].tool_key]
-    if found := await context.memory.health(list(possible_tools(workspace, name))):
+    if found := await context.memory.read_health(list(possible_tools(workspace, name))):
         return list(found)
-    recorded = await context.memory.called(workspace, MAX_KNOWN)
-    if named := meant(name, recorded):
+    recorded = await context.memory.list_called(workspace, MAX_KNOWN)
+    if named := find_meant(name, recorded):
         return named
     raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
 
@@ -185,7 +185,7 @@ async def tools_called(context: Context, workspace: str, name: str) -> list[Tool
 async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
     """Forget that a tool is registered; what was learned from its calls stays."""
     async with context.changing:
-        before = _registered(await context.memory.registry(workspace), tool_id)
+        before = _registered(await context.memory.read_registry(workspace), tool_id)
         _refuse_foreign(context, before)
         await _change(context, workspace, tool_id, before, None)
 
@@ -217,7 +217,7 @@ async def _change(
 
 def _registered(registry: Registry, tool_id: str) -> contents.StoredTool:
     if tool_id not in registry.by_id:
-        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
+        raise UnknownToolError(tool_id, names_like(tool_id, registry.by_id))
     return registry.by_id[tool_id]
 
 
@@ -229,9 +229,9 @@ async def mark_failure(
     The version is the mark's; else that of the recorded call that it names; else the one in force.
     """
     log, redactor, now = context.store.events, context.redactor, context.clock()
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     named = [] if mark.execution_id is None else [mark.execution_id]
-    call = next(iter(await executions(log, workspace, named)), None)  # if it is stored yet
+    call = next(iter(await read_executions(log, workspace, named)), None)  # if it is stored yet
     failed, version = _failed(registry, tool_id, mark.version, call)
     record = contents.FailureRecord(
         tool=failed.key,
@@ -271,7 +271,7 @@ def _failed(
     That of the call, of this tool, or what is in force.
     """
     stored = _registered(registry, tool_id)
-    in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
+    in_force, plain = offer_tool(registry, stored), plain_candidate(registry, stored, "original")
     possible = [in_force, plain]
     if call and (called := [each for each in possible if each.key == call.tool_key]):
         possible = called
@@ -279,6 +279,6 @@ def _failed(
     if version is None:
         return in_force, in_force.tool.version
     for each in possible:
-        if each.counts(version):
+        if each.counts_version(version):
             return each, version or None
     return replace(possible[-1], versions=(version,), start=1.0, since=None), version or None

@@ -88,7 +88,7 @@ def fit(samples: Sequence[Sample], embedder: str, digest: str) -> Fit:
         columns = np.searchsorted(categories, np.array(head.categories))
         for i in held_out:
             each = samples[i]
-            found = head.probabilities(each.vector, each.text, each.reading.category)
+            found = head.category_probabilities(each.vector, each.text, each.reading.category)
             logits[i, columns] = np.log(found + 1e-12)
     truth = np.searchsorted(categories, labels)
     temperature = float(
@@ -175,7 +175,7 @@ def readings(
 
 
 def _classified(each: Sample, head: CategoryHead) -> ErrorCategory:
-    return head.classify(each.vector, each.text, each.reading.category).category
+    return head.classify_error(each.vector, each.text, each.reading.category).category
 
 
 def _used(each: Sample, head: CategoryHead) -> ErrorCategory:

@@ -53,8 +53,8 @@ from retrieval.answers.judge.model import Model, stratum_of
 from retrieval.answers.judge.ranking import RankedProposal, is_learned, judge
 from retrieval.answers.judge.signals import SIGNALS
 from retrieval.answers.proposers.case import Option, value_sources_of
-from retrieval.answers.proposers.compose import merged, options_of
-from retrieval.knowledge.confidence import MIN_CONFIDENCE, Calibration, logistic
+from retrieval.answers.proposers.compose import merge_options, options_of
+from retrieval.knowledge.confidence import MIN_CONFIDENCE, Calibration, apply_logistic
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError, names_of
 from retrieval.knowledge.values.scalars import same_value
@@ -244,7 +244,9 @@ def priors_of(asked: Sequence[Asked]) -> dict[str, tuple[float, float]]:
         (option.trials.kind, _option_is_right(option, each))
         for each in asked
         for whole, single in [options_of(each.question.case)]
-        for option in merged([*whole, *(option for some in single.values() for option in some)])
+        for option in merge_options(
+            [*whole, *(option for some in single.values() for option in some)]
+        )
         if option.trials.kind
     ]
     _print_counts(seen)
@@ -348,7 +350,7 @@ def bars_of(found: Sequence[tuple[Row, list[float]]], model: Model) -> dict[str,
         first = row.seen[0]
         stratum = stratum_of(first.signals)
         if not stratum.startswith("semantic") and not stratum.endswith("doubted"):
-            strata[stratum].append((logistic(model.combine(odds)), first.right))
+            strata[stratum].append((apply_logistic(model.combine(odds)), first.right))
     bars = {}
     for stratum, judged in sorted(strata.items()):
         for bar in np.arange(SURE, 0.99, 0.005):
@@ -369,7 +371,7 @@ def print_sources(found: Sequence[tuple[Row, list[float]]], model: Model) -> Non
         first = row.seen[0]
         held = model.held(model.combine(odds), stratum_of(first.signals))
         schema = "no schema" if first.signals[SIGNALS.index("refused")] < 0 else "schema"
-        batches[f"{row.source}, {schema}"].append((logistic(held), first.right))
+        batches[f"{row.source}, {schema}"].append((apply_logistic(held), first.right))
     everything = [each for batch in batches.values() for each in batch]
     for name, first in (*sorted(batches.items()), ("all", everything)):
         print(f"  {name:26} {_shares(first)}")

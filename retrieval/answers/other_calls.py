@@ -35,22 +35,22 @@ _MAX_CALLED = 200
 async def _other_tools(
     workspace: str, memory: Memory, hits: Sequence[Hit]
 ) -> tuple[Candidate, ...]:
-    registered = (await memory.tools(workspace))[:_MAX_TOOLS]
-    documents = await memory.documents(workspace, [hit.document_id for hit in hits])
+    registered = (await memory.list_tools(workspace))[:_MAX_TOOLS]
+    documents = await memory.read_documents(workspace, [hit.document_id for hit in hits])
     found = gathered(
         (ToolKey(workspace, document.server_name, document.tool_name), (hit, document))
         for hit in hits
         if (document := documents.get(hit.document_id)) is not None
         and document.tool_name is not None
     )
-    known = {key: await memory.knowledge(key) for key in found}
+    known = {key: await memory.read_knowledge(key) for key in found}
     return tuple(
-        _candidate(each, found.get(each.tool_key, []), known.get(each.tool_key))
+        _make_candidate(each, found.get(each.tool_key, []), known.get(each.tool_key))
         for each in registered
     )
 
 
-def _candidate(
+def _make_candidate(
     stored: StoredTool, like: Sequence[tuple[Hit, Document]], knowledge: ToolKnowledge | None
 ) -> Candidate:
     by = set(map(key_mark, stored.principals))
@@ -80,8 +80,8 @@ def _candidate(
 
 async def _tools_beside(tool: ToolKey, memory: Memory) -> list[str]:
     """Return the names of the server's tools, registered or called."""
-    registered = [each.tool_key for each in await memory.tools(tool.workspace)]
-    called = await memory.called(tool.workspace, _MAX_CALLED)
+    registered = [each.tool_key for each in await memory.list_tools(tool.workspace)]
+    called = await memory.list_called(tool.workspace, _MAX_CALLED)
     beside = (e for e in (*registered, *called) if e.server_name == tool.server_name)
     return sorted({each.tool_name for each in beside})
 
@@ -132,7 +132,7 @@ async def _stated_first(
     if name is None:
         return None
     key = ToolKey(tool.workspace, tool.server_name, name)
-    schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
-    of_tool = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
+    schema = stored.tool.input_schema if (stored := await memory.find_tool(key)) else None
+    of_tool = view_of(schema, profile_for(await memory.read_knowledge(key), None, "")[0])
     wanted = of_tool.parameters.values() if of_tool is not None else ()
     return StatedFirst(name, frozenset(each.name for each in wanted if each.required), said_by)

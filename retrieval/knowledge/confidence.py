@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
     high: float
     shipped: float
 
-    def times(self, factor: float) -> "Estimate":
+    def scale_down(self, factor: float) -> "Estimate":
         """Return the same, each of its numbers so much smaller: what was less likely stays so."""
         return Estimate(*(factor * each for each in self))
 
@@ -55,7 +55,7 @@ class Scaling(BaseModel):
     """How many outcomes it was fitted on; 0 for none of its own."""
     fitted_at: datetime | None = None
 
-    def score(self, score: float) -> float:
+    def scale_score(self, score: float) -> float:
         """Log-odds from log-odds."""
         return self.shift + self.slope * score
 
@@ -67,22 +67,22 @@ class Calibration(BaseModel):
     weights: dict[str, float] = Field(default_factory=lambda: {"odds": 1.0})
     scaling: Scaling = Field(default_factory=Scaling)
 
-    def score(self, signals: Mapping[str, float]) -> float:
+    def score_signals(self, signals: Mapping[str, float]) -> float:
         """Return the log-odds of right of what was repaired alike before, by its signals."""
         return self.intercept + sum(weight * signals[name] for name, weight in self.weights.items())
 
-    def estimate(self, score: float, spread: float) -> Estimate:
+    def estimate_probability(self, score: float, spread: float) -> Estimate:
         """Return the probability of log-odds as the workspace scales them, with its interval."""
-        own = self.scaling.score
+        own = self.scaling.scale_score
         return Estimate(
-            logistic(own(score)),
-            logistic(own(score - spread)),
-            logistic(own(score + spread)),
-            logistic(score),
+            apply_logistic(own(score)),
+            apply_logistic(own(score - spread)),
+            apply_logistic(own(score + spread)),
+            apply_logistic(score),
         )
 
 
-def logistic(score: float) -> float:
+def apply_logistic(score: float) -> float:
     """Return the probability of log-odds."""
     return 1 / (1 + exp(-max(-30.0, min(30.0, score))))
 
@@ -94,7 +94,7 @@ def log_odds(probability: float) -> float:
 
 
 @cache
-def shipped() -> Calibration:
+def shipped_calibration() -> Calibration:
     """Return the calibration that was fitted on the project's own benchmark history."""
     fitted = read_json("knowledge/calibration.json")
     return Calibration(intercept=fitted["intercept"], weights=fitted["weights"])

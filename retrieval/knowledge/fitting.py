@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.knowledge.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
+from retrieval.knowledge.confidence import ENOUGH_OUTCOMES, Scaling, apply_logistic, log_odds
 
 _MOST_OF_AN_AGENT = 50.0
 _PSEUDO = 40.0
@@ -32,8 +32,8 @@ def fit_scaling(
     Of each suggestion: the shipped probability, whether it succeeded when it was followed, and who
     followed it; all that are not known count as one.
     """
-    weights = _weights(agents)
-    return Scaling() if weights.sum() < ENOUGH_OUTCOMES else _platt(estimates, rights, weights)
+    weights = _outcome_weights(agents)
+    return Scaling() if weights.sum() < ENOUGH_OUTCOMES else _fit_platt(estimates, rights, weights)
 
 
 def refit_scaling(
@@ -51,7 +51,7 @@ def refit_scaling(
     if not fitted.outcomes:
         return fitted
     newest = len(agents) // _HELD_OUT
-    trial = _platt(estimates[newest:], rights[newest:], _weights(agents[newest:]))
+    trial = _fit_platt(estimates[newest:], rights[newest:], _outcome_weights(agents[newest:]))
     held_out = estimates[:newest], rights[:newest], agents[:newest]
     return fitted if log_loss(trial, *held_out) <= log_loss(current, *held_out) else current
 
@@ -66,25 +66,29 @@ def log_loss(
 
     Lower is better.
     """
-    scaled = np.array([logistic(scaling.score(log_odds(estimate))) for estimate in estimates])
+    scaled = np.array(
+        [apply_logistic(scaling.scale_score(log_odds(estimate))) for estimate in estimates]
+    )
     right = np.where(np.array(rights), _RIGHT_OF_SUCCESS, 0.0)
     losses = -(right * np.log(scaled) + (1 - right) * np.log1p(-scaled))
-    return float(np.average(losses, weights=_weights(agents)))
+    return float(np.average(losses, weights=_outcome_weights(agents)))
 
 
-def _weights(agents: Sequence[str | None]) -> NDArray[np.float64]:
+def _outcome_weights(agents: Sequence[str | None]) -> NDArray[np.float64]:
     """Return what each outcome counts for, shape (outcomes,), in (0, 1]."""
     counts = Counter(agents)
     most = _MOST_OF_AN_AGENT if len(counts) > 1 else float("inf")
     return np.array([min(1.0, most / counts[agent]) for agent in agents])
 
 
-def _platt(
+def _fit_platt(
     estimates: Sequence[float], rights: Sequence[bool], weights: NDArray[np.float64]
 ) -> Scaling:
     scores = np.array([log_odds(estimate) for estimate in estimates])
     right = np.where(np.array(rights), _RIGHT_OF_SUCCESS, 0.0) * weights
-    expected = np.array([logistic(float(score)) for score in _ANCHORS]) * (_PSEUDO / len(_ANCHORS))
+    expected = np.array([apply_logistic(float(score)) for score in _ANCHORS]) * (
+        _PSEUDO / len(_ANCHORS)
+    )
     pseudo = np.full(len(_ANCHORS), _PSEUDO / len(_ANCHORS))
     x = np.concatenate([scores, _ANCHORS])
     features = np.stack([x, np.ones_like(x)])

@@ -21,7 +21,7 @@ from aftercall.models import Outcome
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_of
 from mongo.protocol import Knowledge, Store
 from mongo.records import Removal, Row, ToolKey, decoded
-from retrieval.knowledge.confidence import Calibration, Scaling, shipped
+from retrieval.knowledge.confidence import Calibration, Scaling, shipped_calibration
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.rows.documents import Document
 from retrieval.knowledge.rows.health import AxisBook, KnownHealth
@@ -40,7 +40,7 @@ class RowKind(Generic[T]):
     name: str
     type: type[T]
 
-    def decode(self, row: Row) -> T:
+    def decode_row(self, row: Row) -> T:
         """Return what a row states."""
         return decoded(self.type, row.data)
 
@@ -215,25 +215,25 @@ class Memory:
     def _knowledge(self) -> Knowledge:
         return self._own or self._store.knowledge
 
-    async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
+    async def read_knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
         """Return what is known of a tool; not to be changed by the caller."""
         key = tool_row(tool)
-        return (await self._read(tool.workspace, KNOWLEDGE, [key]))[key]
+        return (await self._read_rows(tool.workspace, KNOWLEDGE, [key]))[key]
 
-    async def statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
+    async def read_statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
         """Statistics of those tools of which something is known; not to be changed."""
         return await self._of_tools(STATISTICS, tools)
 
-    async def health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
+    async def read_health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
         """Return the health of those of the tools of which any is known, which is large.
 
         Not to change.
         """
         return await self._of_tools(HEALTH, tools)
 
-    async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
+    async def read_documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
         """Return those of the documents that exist, by id."""
-        found = await self._read(workspace, DOCUMENT, ids)
+        found = await self._read_rows(workspace, DOCUMENT, ids)
         return {each: document for each, document in found.items() if document}
 
     async def axis_book(self, workspace: str) -> AxisBook:
@@ -242,28 +242,32 @@ class Memory:
         Read again each time, for it is asked for rarely.
         """
         rows = await self._knowledge.get(workspace, AXES.name, [""])
-        return await asyncio.to_thread(AXES.decode, rows[0]) if rows else AxisBook()
+        return await asyncio.to_thread(AXES.decode_row, rows[0]) if rows else AxisBook()
 
     async def axis_clusters(self, workspace: str) -> AxisClusters:
         """Return the clusters of a workspace's axes, as the latest clustering left them."""
         kind = RowKind(AXIS_CLUSTERS, AxisClusters)
-        return (await self._read(workspace, kind, [""]))[""] or _NO_CLUSTERS
+        return (await self._read_rows(workspace, kind, [""]))[""] or _NO_CLUSTERS
 
-    async def calibration(self, workspace: str) -> Calibration:
+    async def read_calibration(self, workspace: str) -> Calibration:
         """Return how the workspace's confidence is calibrated: as shipped until it has its own."""
-        scaling = (await self._read(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
-        return shipped() if scaling is None else shipped().model_copy(update={"scaling": scaling})
+        scaling = (await self._read_rows(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
+        return (
+            shipped_calibration()
+            if scaling is None
+            else shipped_calibration().model_copy(update={"scaling": scaling})
+        )
 
-    async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
-        """Return the registered tool that executions name so, as `Registry.named`."""
-        return (await self.registry(tool.workspace)).named(tool, principal)
+    async def find_tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
+        """Return the registered tool that executions name so, as `Registry.find_named`."""
+        return (await self.read_registry(tool.workspace)).find_named(tool, principal)
 
-    async def called(self, workspace: str, limit: int) -> list[ToolKey]:
+    async def list_called(self, workspace: str, limit: int) -> list[ToolKey]:
         """Tools that were called, the latest used first; not cached."""
         rows = await self._store.knowledge.scan(workspace, USED.name, limit, by="rank")
         return [tool_of_row(workspace, row.key) for row in rows]
 
-    async def tools(self, workspace: str) -> list[StoredTool]:
+    async def list_tools(self, workspace: str) -> list[StoredTool]:
         """Return all registered tools of a workspace, by id; not to be changed by the caller."""
         known = self._tools.get(workspace, "")
         if known is None:
@@ -282,30 +286,32 @@ class Memory:
         if (known := self._registries.get(workspace, "")) is not None:
             return known
         if await log.count_state(workspace, "tool") <= _MAX_TOOLS:
-            return await self.registry(workspace)
+            return await self.read_registry(workspace)
         keys = [tool_row(each) for each in tools]
         rows = await self._knowledge.get(workspace, REGISTERED.name, keys)
-        ids = [name for row in rows for name in REGISTERED.decode(row).schema_hashes]
+        ids = [name for row in rows for name in REGISTERED.decode_row(row).schema_hashes]
         state = await log.state(workspace, "tool", ids)
         found = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in state])
         evolves = any(each.tool.evolved_from for each in found)
         if evolves or await log.count_state(workspace, "promotion"):
-            return await self.registry(workspace)  # what stands for what is seen in all of them
+            return await self.read_registry(
+                workspace
+            )  # what stands for what is seen in all of them
         return Registry(found, is_whole=False)
 
-    async def registry(self, workspace: str) -> Registry:
+    async def read_registry(self, workspace: str) -> Registry:
         """Return all tools and promotions of a workspace."""
         known = self._registries.get(workspace, "")
         if known is None:
             seen = self._registries.changes
-            tools = await self.tools(workspace)
+            tools = await self.list_tools(workspace)
             rows = await self._store.events.state(workspace, "promotion")
             stored = ((decoded(StoredPromotion, row.data or b""), row.position) for row in rows)
             known = Registry(tools, [replace(each, position=at) for each, at in stored])
             self._registries.put(workspace, "", known, seen)
         return known
 
-    def adopt(
+    def adopt_tools(
         self, workspace: str, tools: Mapping[str, tuple[ToolKnowledge, int]], serial: int
     ) -> None:
         """What is known of tools as of the latest commit, with its size; no one else changes it.
@@ -323,7 +329,7 @@ class Memory:
             self._serials[workspace] = serial
         for row in rows:
             if row.kind in self._rows:
-                self._rows[row.kind].forget(workspace, row.key)
+                self._rows[row.kind].forget_key(workspace, row.key)
 
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
         """A tool was put, or deleted when `after` is None; as soon as that is durable."""
@@ -338,22 +344,22 @@ class Memory:
 
     def forget_state(self, workspace: str) -> None:
         """Tools or promotions of the workspace have changed, or may have."""
-        self._tools.forget(workspace, "")
-        self._registries.forget(workspace, "")
+        self._tools.forget_key(workspace, "")
+        self._registries.forget_key(workspace, "")
 
     def forget_all(self) -> None:
         """Another generation is current: nothing that is kept holds any more."""
         self._clear_rows()
-        self.calls.clear()
-        self._tools.clear()
-        self._registries.clear()
+        self.calls.clear_calls()
+        self._tools.clear_items()
+        self._registries.clear_items()
         self._serials = None
 
     def _clear_rows(self) -> None:
         for cache in self._rows.values():
-            cache.clear()
+            cache.clear_items()
 
-    async def follow(self) -> None:
+    async def follow_changes(self) -> None:
         """Forget what other processes have changed since the last time.
 
         Raises:
@@ -382,16 +388,16 @@ class Memory:
         found: dict[ToolKey, T | None] = {}
         for workspace in {each.workspace for each in tools}:
             keys = {tool_row(each): each for each in tools if each.workspace == workspace}
-            read = await self._read(workspace, kind, list(keys))
+            read = await self._read_rows(workspace, kind, list(keys))
             found |= {keys[key]: value for key, value in read.items()}
         return {each: value for each in tools if (value := found[each]) is not None}
 
-    async def _read(
+    async def _read_rows(
         self, workspace: str, kind: RowKind[T], keys: Sequence[str]
     ) -> dict[str, T | None]:
         cache: _Cache[Any] = self._rows[kind.name]
         found: dict[str, T | None] = {key: cache.get(workspace, key) for key in keys}
-        if missing := [key for key in found if not cache.known(workspace, key)]:
+        if missing := [key for key in found if not cache.is_known(workspace, key)]:
             seen = cache.changes
             rows = await self._knowledge.get(workspace, kind.name, missing)
             sizes = {row.key: len(row.data) for row in rows}
@@ -399,7 +405,9 @@ class Memory:
             is_long = sum(sizes.values()) > _LONG
             # Not `aside`, where what is recorded waits in a line.
             read = (
-                await asyncio.to_thread(_decoded, kind, rows) if is_long else _decoded(kind, rows)
+                await asyncio.to_thread(_decode_rows, kind, rows)
+                if is_long
+                else _decode_rows(kind, rows)
             )
             for key in missing:
                 found[key] = read.get(key)
@@ -407,9 +415,12 @@ class Memory:
         return found
 
 
-def _decoded(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
-    read = ((row.key, kind.decode(row)) for row in rows)
-    return {key: each.fair() if isinstance(each, KnownHealth) else each for key, each in read}
+def _decode_rows(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
+    read = ((row.key, kind.decode_row(row)) for row in rows)
+    return {
+        key: each.limit_principals() if isinstance(each, KnownHealth) else each
+        for key, each in read
+    }
 
 
 class _Cache(Generic[T]):
@@ -425,7 +436,7 @@ class _Cache(Generic[T]):
         """Return what is kept; None when nothing is."""
         return self._items.get((workspace, key), (None, 0))[0]
 
-    def known(self, workspace: str, key: str) -> bool:
+    def is_known(self, workspace: str, key: str) -> bool:
         """Return whether something is kept, be it None."""
         return (workspace, key) in self._items
 
@@ -434,10 +445,10 @@ class _Cache(Generic[T]):
         if seen == self.changes and self._items.getsizeof((value, size)) <= self._items.maxsize:
             self._items[workspace, key] = value, size
 
-    def forget(self, workspace: str, key: str) -> None:
+    def forget_key(self, workspace: str, key: str) -> None:
         self.changes += 1
         self._items.pop((workspace, key), None)
 
-    def clear(self) -> None:
+    def clear_items(self) -> None:
         self.changes += 1
         self._items.clear()

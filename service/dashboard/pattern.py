@@ -20,7 +20,7 @@ from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark
 from retrieval.knowledge.rewrites.edits import Edit, edit_key, edits_of_key
 from retrieval.knowledge.rewrites.sentences import lesson_of
 from retrieval.knowledge.rows.documents import document_id
-from retrieval.knowledge.rows.log import executions, repairs
+from retrieval.knowledge.rows.log import latest_repairs, read_executions
 from retrieval.knowledge.rows.registry import UnknownNameError
 from retrieval.knowledge.tool.record import ToolRecord, may_be_told
 from retrieval.knowledge.tool.rules import rule_trials
@@ -51,7 +51,7 @@ class ShownRepair:
     @property
     def account(self) -> Account:
         """Return what became of each value, as far as the two calls show it."""
-        return account_of(self.failed.parameters, self.mended.parameters, Grounds()).model()
+        return account_of(self.failed.parameters, self.mended.parameters, Grounds()).to_model()
 
     @property
     def changes(self) -> list[str]:
@@ -97,13 +97,13 @@ async def evidence_of(
     for each in await stored_patterns(context, workspace, [one.pattern_id for one in patterns]):
         tool = ToolKey(workspace, each.server_name, each.tool_name)
         if tool not in of_tools:
-            of_tools[tool] = await repairs(context.store, tool, _MAX_LOOKED)
+            of_tools[tool] = await latest_repairs(context.store, tool, _MAX_LOOKED)
         belongs = belonging_to(workspace, each)
         mending[each.pattern_id] = [row for row in of_tools[tool] if belongs(row.signature)][:most]
     ids = {each for pattern in patterns for each in pattern.examples}
     for row in (row for rows in mending.values() for row in rows):
         ids |= {row.failed_id, row.mended_id}
-    found = await executions(context.store.events, workspace, sorted(ids)) if ids else []
+    found = await read_executions(context.store.events, workspace, sorted(ids)) if ids else []
     calls = {each.execution.execution_id: context.redactor.call(each.execution) for each in found}
     shown = {}
     for pattern in patterns:
@@ -121,7 +121,7 @@ async def evidence_of(
 
 def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str], bool]:
     """Return whether failures of a signature, of the pattern's tool, belong to the pattern."""
-    marks = pattern.marks()
+    marks = pattern.member_marks()
 
     @cache
     def belongs(signature: str) -> bool:
@@ -268,7 +268,7 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
         {
             "lesson": lesson_in_words(each[0].edits, redactor) if each[0].edits else _SAME_CALL,
             "repairs": sum(rule.repairs for rule in each),
-            "agents": max(len(rule.menders()) for rule in each),
+            "agents": max(len(rule.repair_agents()) for rule in each),
             "worked": sum(rule.successes for rule in each),
             "failed": sum(rule.failures for rule in each),
             "sure": max(lower_bound(rule_trials(rule)) for rule in each),

@@ -11,11 +11,11 @@ from typing import Final
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.answers.known_tools.common import plain
+from retrieval.answers.known_tools.common import plain_text
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.tool.record import ToolRecord, is_common_name
 from retrieval.knowledge.values.parameters import ParameterView, ToolView
-from retrieval.knowledge.values.scalars import number
+from retrieval.knowledge.values.scalars import write_number
 from retrieval.knowledge.values.texts import Shape
 from service.context import Context
 from service.dashboard import html as h
@@ -64,13 +64,13 @@ def columns_of(rows: Sequence[h.Row]) -> list[h.Column]:
 async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
     """Return all that is known of a tool."""
     memory = context.memory
-    stored = await memory.tool(tool)
+    stored = await memory.find_tool(tool)
     return ToolRecord(
         tool,
         stored.tool if stored is not None else None,
-        await memory.knowledge(tool),
-        (await memory.health([tool])).get(tool),
-        (await memory.statistics([tool])).get(tool),
+        await memory.read_knowledge(tool),
+        (await memory.read_health([tool])).get(tool),
+        (await memory.read_statistics([tool])).get(tool),
     )
 
 
@@ -83,7 +83,7 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
     if view is None and profile is None:
         return None
     profile = profile or ToolProfile()
-    seen, usual = profile.parameters, profile.view().parameters
+    seen, usual = profile.parameters, profile.make_view().parameters
     stated = view.parameters if view is not None else {}
     common = [
         name for name, each in seen.items() if name in stated or is_common_name(each, profile)
@@ -97,13 +97,14 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
     def written(name: str) -> Written:
         def one(value: JsonValue) -> str:
             [masked] = redactor.parameters(record.key.tool_name, {name: value}).values()
-            return plain(canonical_json(masked), 60, redactor.text)
+            return plain_text(canonical_json(masked), 60, redactor.text)
 
         return one
 
     names = sorted({*stated, *common}, key=order)
     rows = [
-        {"name": plain(name, 100, redactor.text)} | _row(name, view, usual, profile, written(name))
+        {"name": plain_text(name, 100, redactor.text)}
+        | _row(name, view, usual, profile, written(name))
         for name in names[:MAX_PARAMETERS]
     ]
     schemas = len(record.knowledge.profiles) if record.knowledge else 0
@@ -154,9 +155,9 @@ def _stated(stated: ParameterView, written: Written) -> Iterator[str]:
     if stated.types:
         yield " or ".join(stated.types)
     if stated.minimum is not None:
-        yield f"from {number(stated.minimum)}"
+        yield f"from {write_number(stated.minimum)}"
     if stated.maximum is not None:
-        yield f"up to {number(stated.maximum)}"
+        yield f"up to {write_number(stated.maximum)}"
     if stated.allowed:
         shown = [written(each) for each in stated.allowed[:MAX_VALUES]]
         left = len(stated.allowed) - len(shown)
@@ -179,7 +180,7 @@ def _types(shape: Shape) -> str:
 
 def _range(seen: ParameterProfile, written: Written) -> str:
     """The numbers that worked, where these are common knowledge, and what was beyond them."""
-    if (bound := seen.boundary()) is None:
+    if (bound := seen.find_boundary()) is None:
         return ""
     ends = {bound.smallest, bound.largest}
     if any(written(end) != canonical_json(end) for end in ends):
@@ -189,7 +190,7 @@ def _range(seen: ParameterProfile, written: Written) -> str:
     }
     if not (seen.is_shared or ends <= common):
         return ""
-    worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
+    worked = " to ".join(dict.fromkeys((write_number(bound.smallest), write_number(bound.largest))))
     sides = (("less", bound.fails_below), ("more", bound.fails_above))
     beyond = [word for word, refused in sides if refused is not None]
     return f"{worked} worked" + (f"; {' and '.join(beyond)} was refused" if beyond else "")

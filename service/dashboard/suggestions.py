@@ -27,7 +27,7 @@ async def suggestions(look: Look) -> Shown:
         reflection=reflection,
         earlier=await statistics.reflection(*look.space, look.before),
         confidence=confidence,
-        scaling=(await look.context.memory.calibration(look.workspace)).scaling,
+        scaling=(await look.context.memory.read_calibration(look.workspace)).scaling,
         effect=effect_words(reflection),
         trust=trust_words(confidence),
         repair_words=repair_words,

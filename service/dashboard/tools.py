@@ -22,7 +22,7 @@ async def tools(look: Look) -> Shown:
     """Return the page."""
     found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
     earlier = await statistics.called(*look.space, look.before, MAX_TOOLS)
-    registered = await look.context.memory.tools(look.workspace)
+    registered = await look.context.memory.list_tools(look.workspace)
     open_ones = await open_recommendations(look)
     before = {place_of(each.tool): each for each in earlier}
     columns = [

@@ -24,7 +24,7 @@ from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes, describe_suggestion
 from mongo.contents import execution_of, named
 from mongo.records import ToolKey
-from retrieval.answers.check import check
+from retrieval.answers.check import answer_check
 from service.context import Context
 from service.hooks.advice import SessionAdvice, advise
 from service.hooks.answers import Outcome, may_call_again, may_change, write_answer
@@ -121,7 +121,7 @@ class HookHandler:
     # Before a call.
 
     async def _before(self, event: HookEvent, call: HookCall, earlier: str) -> Outcome:
-        said = await check(
+        said = await answer_check(
             self.workspace,
             m.CheckRequest(call=m.Call(**self._facts(event, call)), annotations=_annotations(call)),
             memory=self.context.memory,
@@ -142,7 +142,7 @@ class HookHandler:
     async def _reads(self, call: HookCall) -> bool:
         """Return whether a registered tool of MCP claims to read only."""
         tool = ToolKey(self.workspace, call.server, call.tool)
-        registered = await self.context.memory.tool(tool, self.context.caller.principal)
+        registered = await self.context.memory.find_tool(tool, self.context.caller.principal)
         hints = registered.tool.annotations if registered is not None else None
         return hints is not None and hints.read_only_hint is True
 

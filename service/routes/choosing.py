@@ -39,20 +39,22 @@ class _FailuresQuery(m.WireModel):
 async def find_tools(question: m.FindRequest, space: Suggesting) -> m.FoundTools:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
     context, workspace = space
-    found = await context.chooser.find(workspace, question, principal=context.caller.principal)
+    found = await context.chooser.find_tools(
+        workspace, question, principal=context.caller.principal
+    )
     return found.model_copy(update={"candidates": _for(context, found.candidates)})
 
 
 @router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
 async def find_evolutions(question: m.EvolutionRequest, space: Suggesting) -> m.EvolutionList:
     """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
-    return await space.context.history.evolutions(space.workspace, question)
+    return await space.context.history.find_evolutions(space.workspace, question)
 
 
 @router.get("/namespaces", summary="All namespaces, by name")
 async def list_namespaces(space: Reading) -> m.NamespaceList:
     """Return a tool without a namespace serves the one that is called like its id."""
-    return await space.context.chooser.namespaces(space.workspace)
+    return await space.context.chooser.list_namespaces(space.workspace)
 
 
 @router.get(
@@ -65,7 +67,7 @@ async def best_tool(
 
     The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
     """
-    found = await space.context.chooser.best(
+    found = await space.context.chooser.find_best(
         space.workspace,
         namespace,
         query.scenario,
@@ -111,6 +113,6 @@ async def tool_failures(
 
     Without a scenario every `similarity` is 0, and `weight` states how far time has worn it off.
     """
-    return await space.context.history.failures(
+    return await space.context.history.list_failures(
         space.workspace, tool_id, scenario=query.scenario, limit=query.limit
     )

@@ -16,8 +16,8 @@ from ingest.formats.calls import PassedOver, Placed, Unreadable, passed_over
 from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
-from retrieval.knowledge.rows.log import execution
-from retrieval.knowledge.rows.log import executions as stored_executions
+from retrieval.knowledge.rows.log import load_execution
+from retrieval.knowledge.rows.log import read_executions as stored_executions
 from retrieval.knowledge.values.parameters import is_large
 from service import errors
 from service.context import Context
@@ -53,7 +53,7 @@ async def record(records: RecordsBody, space: Recording) -> RecordReceipt:
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
 async def read_execution(execution_id: ExecutionId, space: Reading) -> Execution:
     """Secrets were masked before it was written, and are masked again before it is returned."""
-    found = await execution(space.context.store.events, space.workspace, execution_id)
+    found = await load_execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
         raise errors.NotFoundProblemError("there is no execution of that id")
     return await aside(space.context.redactor.call, found, when=is_large(found))

@@ -5,7 +5,7 @@ import time
 from fastapi import APIRouter, Request, Response
 
 from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
-from retrieval.knowledge.rows.log import counts, lag_s
+from retrieval.knowledge.rows.log import count_rows, lag_s
 from service.context import Lifecycle
 from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page
@@ -22,12 +22,12 @@ router = APIRouter(tags=["service"])
 async def status(space: Reading, request: Request) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
-    known = await counts(context.store, workspace)
+    known = await count_rows(context.store, workspace)
     agreed = await agreement(context)
     if context.caller.workspace != ALL_WORKSPACES:  # what it states is of all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
-    scaling = (await context.memory.calibration(workspace)).scaling
+    scaling = (await context.memory.read_calibration(workspace)).scaling
     return Status(
         version=VERSION,
         ready=context.learning.problem is None,

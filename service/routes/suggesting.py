@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 
 from aftercall import models as m
-from retrieval.answers.check import check
+from retrieval.answers.check import answer_check
 from retrieval.answers.similar import find_similar
 from service.feedback import record_outcome
 from service.requests import JsonRoute, Suggesting, SuggestionId
@@ -35,7 +35,7 @@ async def check_call(question: m.CheckRequest, space: Suggesting) -> m.CheckResp
     and again in its session.
     """
     context, workspace = space
-    return await check(
+    return await answer_check(
         workspace,
         question,
         memory=context.memory,

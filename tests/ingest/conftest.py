@@ -79,7 +79,7 @@ class Brain:
     async def knowledge(self, tool: ToolKey) -> ToolKnowledge:
         """What is stored of a tool."""
         [row] = await self.store.knowledge.get(tool.workspace, KNOWLEDGE.name, [tool_row(tool)])
-        return KNOWLEDGE.decode(row)
+        return KNOWLEDGE.decode_row(row)
 
     async def restart(self) -> None:
         """Another indexer goes on in the place of the present one."""

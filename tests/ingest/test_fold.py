@@ -183,7 +183,7 @@ async def test_an_outcome_counts_before_its_failure_is_learned(store: Store) -> 
         events_ = await store.events.after(workspace, 0, 1_000)
         await learn_batch(store, store.knowledge, WorkspaceCache(workspace), events_, 0)
         rows = await store.knowledge.scan(workspace, KNOWLEDGE.name, 10)  # of all tools too
-        known = [KNOWLEDGE.decode(row) for row in rows]
+        known = [KNOWLEDGE.decode_row(row) for row in rows]
         rules = [rule for k in known for s in k.signatures.values() for rule in s.rules.values()]
         reported[workspace] = sum(r.successes for r in rules), sum(r.failures for r in rules)
     assert reported["first"] == reported["last"]
@@ -282,7 +282,7 @@ async def test_what_was_learned_into_is_let_go_once_nothing_is_learned(
     await brain.learn(*calls[2:])
     assert KNOWLEDGE.name in read
     tool = ToolKey(WORKSPACE, calls[0].server_name, calls[0].tool_name)
-    profile = (await brain.knowledge(tool)).profile(None)
+    profile = (await brain.knowledge(tool)).find_profile(None)
     assert profile is not None
     assert profile.successes + profile.failures == len(calls)
 
@@ -300,17 +300,17 @@ async def test_what_was_learned_of_tools_is_left_to_the_answers(
         read.append(kind)
         return await get(workspace, kind, keys)
 
-    await brain.memory.follow()
+    await brain.memory.follow_changes()
     await brain.learn(first, second)
     await brain.indexer.rest()
     stored = await brain.knowledge(tool)
     monkeypatch.setattr(knowledge, "get", counted)
-    given = await brain.memory.knowledge(tool)
+    given = await brain.memory.read_knowledge(tool)
     assert given == stored
     assert KNOWLEDGE.name not in read
     await brain.learn(third)
     assert given == stored  # whoever answers may hold it still
-    assert await brain.memory.knowledge(tool) == await brain.knowledge(tool) != stored
+    assert await brain.memory.read_knowledge(tool) == await brain.knowledge(tool) != stored
 
 
 async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:

@@ -16,7 +16,7 @@ from mongo.protocol import Store
 from mongo.records import Commit
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.knowledge.memory import Memory
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from tests.ingest.histories import WORKSPACE, differences, history
 from tests.ingest.shared_scenario import open_shared
 from tests.mongo.mongo_server import SharedMongo
@@ -87,7 +87,7 @@ def child(where: str, ttl: float, *falls: str) -> Iterator[Child]:
 
 async def until_learned(store: Store) -> None:
     async with asyncio.timeout(120):
-        while (await counts(store)).pending:  # noqa: ASYNC110  # other processes do not tell
+        while (await count_rows(store)).pending:  # noqa: ASYNC110  # other processes do not tell
             await asyncio.sleep(0.05)
 
 

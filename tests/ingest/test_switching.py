@@ -40,9 +40,9 @@ async def test_what_was_being_embedded_is_no_vector_of_the_next_generation(brain
         brain.memory.forget_all()
     held.go.set()
     assert await embedding == 0
-    assert await brain.index.count() == 0
+    assert await brain.index.count_points() == 0
     await former.catch_up()
-    assert await brain.index.count() == await brain.store.knowledge.count(DOCUMENT.name) > 0
+    assert await brain.index.count_points() == await brain.store.knowledge.count(DOCUMENT.name) > 0
     await former.close()
 
 
@@ -66,4 +66,4 @@ async def test_what_the_former_generation_knew_is_new_to_the_next_one(brain: Bra
     async with brain.indexer.switched():
         brain.memory.forget_all()
     await brain.indexer.catch_up()
-    assert await brain.index.count() == await brain.store.knowledge.count(DOCUMENT.name) == 2
+    assert await brain.index.count_points() == await brain.store.knowledge.count(DOCUMENT.name) == 2

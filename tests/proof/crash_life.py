@@ -252,7 +252,7 @@ async def _wrong_knowledge(stores: Stores, shipped: int) -> list[str]:
     store = stores.store
     wrong = [f"{kind} differs from a rebuild" for kind in await differences(store)]
     documents = await store.knowledge.count(DOCUMENT.name)
-    if (extra := await stores.index.count() - documents) != shipped:
+    if (extra := await stores.index.count_points() - documents) != shipped:
         wrong.append(f"{extra - shipped:+} vectors beside {documents} documents")
     return wrong
 
@@ -260,4 +260,4 @@ async def _wrong_knowledge(stores: Stores, shipped: int) -> list[str]:
 async def shipped_vectors(folder: Path) -> int:
     """Vectors of the shipped corpus."""
     async with open_stores(settings(folder)) as stores:
-        return await stores.index.count()
+        return await stores.index.count_points()

@@ -9,7 +9,7 @@ from typing import Any
 from mongo.contents import execution_of
 from mongo.protocol import Store
 from mongo.records import Event
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from tests.ingest.histories import WORKSPACE, differences
 
 TOOLS = ("search", "fetch", "send")
@@ -80,7 +80,7 @@ async def wrong_with(history: History, store: Store) -> list[str]:
     forgets = any(True for _ in history.of("forget"))
     if taken != [*range(1, len(taken) + 1)] and not forgets:
         wrong.append("the positions of the log have gaps or doubles")
-    if (left := await counts(store)).pending:
+    if (left := await count_rows(store)).pending:
         wrong.append(f"not learned: {left}, {head}, {await store.knowledge.cursors()}")
     wrong += [f"{each} differs from a rebuild" for each in await differences(store)]
     return wrong

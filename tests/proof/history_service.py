@@ -59,17 +59,17 @@ class NoVectors:
 
     name = "none"
 
-    async def upsert(self, points: Sequence[Any]) -> None:
+    async def upsert_points(self, points: Sequence[Any]) -> None:
         """Nothing."""
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         """Nothing."""
 
-    async def search(self, queries: Sequence[Any]) -> list[list[Any]]:
+    async def search_points(self, queries: Sequence[Any]) -> list[list[Any]]:
         """Nothing for each."""
         return [[] for _ in queries]
 
-    async def count(self) -> int:
+    async def count_points(self) -> int:
         """As if there were some."""
         return 1
 

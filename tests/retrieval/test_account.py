@@ -12,7 +12,7 @@ from retrieval.knowledge.calls.account import Account, Grounds, Statement
 from retrieval.knowledge.calls.matching import account_of
 from retrieval.knowledge.calls.recodings import Place, recoding_between
 from retrieval.knowledge.calls.tree import leaves_of
-from retrieval.knowledge.confidence import shipped
+from retrieval.knowledge.confidence import shipped_calibration
 from retrieval.knowledge.values.parameters import ParameterView, Path
 from retrieval.knowledge.values.scalars import is_placeholder
 from tests.retrieval.cases import make_case, object_schema
@@ -244,7 +244,9 @@ def test_a_subject_beyond_its_bound_is_never_moved_there() -> None:
     number = {"type": "number", "minimum": -180, "maximum": 180}
     place = make_case({"longitude": 373.41}, "longitude must be <= 180",
                       schema=object_schema(longitude=number))  # fmt: skip
-    assert all(each.proposal.parameters["longitude"] != 180 for each in judge(place, shipped()))
+    assert all(
+        each.proposal.parameters["longitude"] != 180 for each in judge(place, shipped_calibration())
+    )
     page = make_case({"topK": 50}, "topK must be <= 10", schema=object_schema(topK="integer"))
-    assert judge(page, shipped())[0].proposal.parameters == {"topK": 10}
-    assert judge(page, shipped())[0].account.change_class == "lossy"
+    assert judge(page, shipped_calibration())[0].proposal.parameters == {"topK": 10}
+    assert judge(page, shipped_calibration())[0].account.change_class == "lossy"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answers.answer import Question, answer
-from retrieval.knowledge.confidence import Scaling, shipped
+from retrieval.knowledge.confidence import Scaling, shipped_calibration
 from retrieval.knowledge.reading.reader import read_error
 from retrieval.knowledge.rewrites.edits import Cast, Rename, Replace, edits_of_key
 from retrieval.knowledge.tool.profile import ToolProfile
@@ -74,7 +74,7 @@ def test_a_learned_repair_is_proposed_and_grows_surer() -> None:
         )
         rule = known.rule_to_update([Replace(name="revision", before="master", value="main")])
         for session in sessions:
-            rule.repaired("ada", session)
+            rule.add_repair("ada", session)
         profile = ToolProfile()
         for session in ("p", "q"):
             profile.observe_success({"revision": "main"}, session)
@@ -135,7 +135,7 @@ def test_the_corpus_never_makes_an_answer_worse() -> None:
     """A corpus entry that agrees with the error adds to it, and the error stays named."""
     message = "Invalid parameter: topK must be <= 10"
     call = {"query": "q", "topK": 50}
-    seeds = load_seed().find(read_error(ExecutionError(message=message), call), "rag_query")
+    seeds = load_seed().find_entries(read_error(ExecutionError(message=message), call), "rag_query")
     assert seeds
     alone, helped = best(make_case(call, message)), best(make_case(call, message, seeds=seeds))
     assert helped.confidence >= alone.confidence
@@ -146,7 +146,7 @@ def test_what_is_kept_beside_a_suggestion_lets_its_outcome_teach() -> None:
     """Its edits, and its confidence as shipped, whatever the workspace makes of that."""
     schema = object_schema(repo_path="string") | {"additionalProperties": False}
     case = make_case({"repo": "a"}, missing("repo_path"), schema=schema)
-    doubtful = shipped().model_copy(update={"scaling": Scaling(shift=-1, outcomes=99)})
+    doubtful = shipped_calibration().model_copy(update={"scaling": Scaling(shift=-1, outcomes=99)})
     question = Question(case, ExecutionError(message="bad"), READS)
     plain, scaled = (
         answer(each, limit=3) for each in (question, replace(question, calibration=doubtful))

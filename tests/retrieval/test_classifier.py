@@ -48,13 +48,13 @@ def test_a_head_is_of_one_embedder() -> None:
 def test_probabilities_are_probabilities_and_the_unsure_is_unknown() -> None:
     """They add up to one; a vector of nothing is classified as nothing."""
     head = shipped_head()
-    found = head.probabilities(np.ones(head.weights.shape[1], dtype=np.float32))
+    found = head.category_probabilities(np.ones(head.weights.shape[1], dtype=np.float32))
     assert found.sum() == pytest.approx(1, abs=1e-5)
     flat = CategoryHead(
         "x", "", ("timeout", "conflict", "execution"), np.zeros((3, 2), np.float32),
         np.zeros(3, np.float32), {}, {}, temperature=1, threshold=0.5,
     )  # fmt: skip
-    assert flat.classify(np.zeros(2, np.float32)).category == "unknown"
+    assert flat.classify_error(np.zeros(2, np.float32)).category == "unknown"
 
 
 def test_families_added_since_the_freeze_are_never_tested_on(fitting: Any) -> None:
@@ -118,7 +118,7 @@ async def test_the_bundled_model_and_the_head_read_words_no_grammar_has() -> Non
         [vector] = await embedder.embed([text_of("nobody picked up at the other end")], "query")
     finally:
         await embedder.close()
-    found = shipped_head().classify(vector)
+    found = shipped_head().classify_error(vector)
     assert 0 < found.confidence <= 1
 
 
@@ -136,7 +136,9 @@ class CountingHead:
     def load(self, _embedder: str) -> "CountingHead":
         return self
 
-    def classify(self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory) -> object:
+    def classify_error(
+        self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory
+    ) -> object:
         from retrieval.knowledge.reading.category import CategoryReading
 
         self.asked += 1

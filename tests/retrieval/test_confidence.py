@@ -10,17 +10,17 @@ from aftercall.models import EvidenceSource
 from retrieval import read_table
 from retrieval.answers.judge.ranking import bound, judge
 from retrieval.answers.judge.signals import SIGNALS
-from retrieval.answers.proposers.case import Option, prior
+from retrieval.answers.proposers.case import Option, prior_trials
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.confidence import (
     MIN_CONFIDENCE,
     Calibration,
     Scaling,
+    apply_logistic,
     log_odds,
-    logistic,
     lower_bound,
-    shipped,
+    shipped_calibration,
 )
 from retrieval.knowledge.fitting import fit_scaling
 from retrieval.knowledge.rewrites.edits import Add, Clamp, Edit, Rename, Replace, edits_of_key
@@ -45,7 +45,7 @@ scalings = st.builds(Scaling, shift=st.floats(-3, 3), slope=st.floats(0.3, 2))
 def test_any_score_has_a_probability_and_a_higher_one_no_lower(one: float, other: float) -> None:
     """Also infinite ones."""
     low, high = sorted([one, other])
-    assert 0 < logistic(low) <= logistic(high) <= 1
+    assert 0 < apply_logistic(low) <= apply_logistic(high) <= 1
 
 
 # Evidence
@@ -58,7 +58,7 @@ def test_the_interval_is_around_the_probability(
 ) -> None:
     """All three are probabilities, in order; more spread is a wider interval."""
     calibration = Calibration(scaling=scaling)
-    found, wider = (calibration.estimate(score, each) for each in (spread, spread + 1))
+    found, wider = (calibration.estimate_probability(score, each) for each in (spread, spread + 1))
     assert 0 <= wider.low <= found.low <= found.probability <= found.high <= wider.high <= 1
 
 
@@ -80,7 +80,7 @@ def test_a_found_value_is_no_surer_than_its_record(evidence: Trials, more: float
     """
     least = bound_of(FILL, evidence, "context", "session")
     assert least <= max(lower_bound(evidence), min(0.5, evidence.mean))
-    assert bound_of(FILL, evidence.plus(Trials(more, 0)), "session") >= least - 1e-9
+    assert bound_of(FILL, evidence.add_trials(Trials(more, 0)), "session") >= least - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,9 @@ def test_the_shipped_estimate_does_not_depend_on_the_workspace(
     score: float, scaling: Scaling
 ) -> None:
     """It is what the next scaling is fitted on: else each would build on the last."""
-    ours, theirs = (Calibration(scaling=each).estimate(score, 0.1) for each in (scaling, Scaling()))
+    ours, theirs = (
+        Calibration(scaling=each).estimate_probability(score, 0.1) for each in (scaling, Scaling())
+    )
     assert ours.shipped == theirs.shipped == theirs.probability
 
 
@@ -121,11 +123,11 @@ def a_rule(message: str, edit: Edit, *, repairs: int, successes: int, failures: 
     known = SignatureKnowledge(signature=message, category="invalid_parameters")
     rule = known.rule_to_update([edit])
     for number in range(repairs):
-        rule.repaired(f"finder {number % 3}", f"session {number}")
+        rule.add_repair(f"finder {number % 3}", f"session {number}")
     for number in range(failures):
-        rule.reported(f"critic {number % 2}", "failure")
+        rule.add_report(f"critic {number % 2}", "failure")
     for number in range(successes):
-        rule.reported(f"follower {number % 3}", "success")
+        rule.add_report(f"follower {number % 3}", "success")
     return known
 
 
@@ -152,7 +154,7 @@ def confidence_of(number: int, **reports: int) -> float:
     return max(
         (
             each.estimate.probability
-            for each in judge(case, shipped())
+            for each in judge(case, shipped_calibration())
             if each.proposal.parameters == mended
         ),
         default=0.0,
@@ -187,7 +189,7 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
     known = SignatureKnowledge(signature=message, category="invalid_parameters")
     rule = known.rule_to_update(edits_of_key(before.ranked[best.suggestion_id].edit_key))
     for agent in range(10):
-        rule.reported(f"agent {agent}", "failure")
+        rule.add_report(f"agent {agent}", "failure")
     case = make_case(parameters, message, schema=schema, signature=known)
     assert all(each.confidence < AUTOMATIC for each in answer_to(case).response.suggestions)
 
@@ -197,7 +199,7 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
 
 def scaled(scaling: Scaling, probability: float) -> float:
     """What the workspace makes of a shipped probability."""
-    return logistic(scaling.score(log_odds(probability)))
+    return apply_logistic(scaling.scale_score(log_odds(probability)))
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
@@ -258,7 +260,7 @@ def shipped_priors() -> dict[str, tuple[float, float]]:
 
 def test_the_shipped_calibration_is_usable() -> None:
     """It knows the signals by name, and no other; the evidence counts for it."""
-    calibration = shipped()
+    calibration = shipped_calibration()
     assert set(calibration.weights) <= {*SIGNALS, "unlikely"}
     assert calibration.weights["odds"] > 0
     assert calibration.scaling == Scaling()
@@ -277,5 +279,5 @@ def test_every_prior_stands_once_and_is_used() -> None:
     table = read_table("answers/proposers/priors.toml")
     assert table["measured"].keys().isdisjoint(table["judged"])
     with pytest.raises(KeyError, match=r"priors\.toml"):
-        prior("no such kind")
-    assert prior("mine", (3, 1)).mean == 0.75
+        prior_trials("no such kind")
+    assert prior_trials("mine", (3, 1)).mean == 0.75

@@ -16,7 +16,7 @@ from retrieval.answers.proposers.grounds import grounds_of
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.calls.account import Account
 from retrieval.knowledge.calls.matching import account_of
-from retrieval.knowledge.confidence import shipped
+from retrieval.knowledge.confidence import shipped_calibration
 from retrieval.knowledge.rewrites.edits import Rename, Replace
 from retrieval.knowledge.rows.principals import SURE
 from retrieval.knowledge.tool.rules import SignatureKnowledge
@@ -70,7 +70,10 @@ def test_a_right_value_beside_the_fault_changes_no_answer(bystander: Any) -> Non
     schema = SCHEMA | {"properties": SCHEMA["properties"] | {"extra": {}}}
     message = "town: unexpected property"
     alone, beside = (
-        judge(make_case({"town": "Rome", "days": 3} | more, message, schema=schema), shipped())
+        judge(
+            make_case({"town": "Rome", "days": 3} | more, message, schema=schema),
+            shipped_calibration(),
+        )
         for more in ({}, {"extra": bystander})
     )
     one, other = alone[0], beside[0]
@@ -120,7 +123,7 @@ def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
 def test_the_surest_comes_first() -> None:
     """In the order of their probabilities, which fall."""
     case = make_case({"city": "Rme", "days": "2"}, "city must be one of: Rome, Riga")
-    found = [each.estimate.shipped for each in judge(case, shipped())]
+    found = [each.estimate.shipped for each in judge(case, shipped_calibration())]
     assert found == sorted(found, reverse=True)
 
 
@@ -131,8 +134,8 @@ def test_a_value_that_nobody_states_is_never_likelier_than_not(
     case = make_case({"city": "Rm", "days": 1}, "city is refused", schema=SCHEMA)
     option = Option((Replace(name="city", before="Rm", value="Quito"),), "", Trials(500, 0.1), ())
     proposal = Proposal({"city": "Quito", "days": 1}, (option,), frozenset(("city",)), "q")
-    monkeypatch.setattr("retrieval.answers.judge.ranking.propose", lambda _: [proposal])
-    [found] = judge(case, shipped())
+    monkeypatch.setattr("retrieval.answers.judge.ranking.propose_changes", lambda _: [proposal])
+    [found] = judge(case, shipped_calibration())
     assert found.account.unexplained
     assert found.estimate.probability <= 0.5
 
@@ -141,7 +144,7 @@ def test_what_two_places_would_take_is_shared_among_them() -> None:
     """It is not sure, whatever the likeness of the first one's name."""
     schema = object_schema(channelName="string", user="string") | {"additionalProperties": False}
     case = make_case({"name": "bob"}, "name: unexpected property", schema=schema | {"required": []})
-    [found, *_] = [each for each in judge(case, shipped()) if each.account.values]
+    [found, *_] = [each for each in judge(case, shipped_calibration()) if each.account.values]
     assert found.account.questions
     assert found.estimate.probability <= 0.5
 
@@ -154,7 +157,7 @@ def test_what_several_mended_alike_keeps_its_own_record() -> None:
         examples=[an_example(at, *pair) for at, pair in enumerate(pairs)],
     )  # fmt: skip
     case = make_case({"city": "Rom", "days": 9}, "not found", signature=signature)
-    first, *_ = judge(case, shipped())
+    first, *_ = judge(case, shipped_calibration())
     assert first.proposal.parameters["city"] == "Rome"
     assert first.estimate.probability > SURE
 
@@ -163,7 +166,7 @@ def test_a_rename_that_the_schema_asks_for_is_sure_and_lossless() -> None:
     """The schema refuses the call as sent, takes it as mended, and no other place would do."""
     case = make_case({"cityName": "Rome", "days": 3}, "bad request", schema=object_schema(
         city_name="string", days="integer") | {"additionalProperties": False})  # fmt: skip
-    first, *_ = judge(case, shipped())
+    first, *_ = judge(case, shipped_calibration())
     assert [edit for option in first.proposal.options for edit in option.edits] == [
         Rename(name="cityName", to="city_name")
     ]
@@ -175,11 +178,11 @@ def test_the_three_strongest_reasons_are_in_words() -> None:
     """They say what counted; a schema that shows the fault and takes the repair is among them."""
     schema = object_schema(limit="integer")
     case = make_case({"limit": "10"}, "limit must be integer", schema=schema)
-    ranked = judge(case, shipped())[0]
+    ranked = judge(case, shipped_calibration())[0]
     reasons = shipped_model().reasons(ranked.signals)
     assert len(reasons) == 3
     assert "the schema refuses the call as sent and takes the repaired one" in reasons
-    unknown = judge(make_case({"limit": "10"}, "limit must be integer"), shipped())[0]
+    unknown = judge(make_case({"limit": "10"}, "limit must be integer"), shipped_calibration())[0]
     assert "the schema of the tool is not known" in shipped_model().reasons(unknown.signals)
 
 

@@ -46,14 +46,14 @@ async def test_a_read_that_began_before_a_change_is_not_kept(store: Store) -> No
     await put(store, old)
     for pauses in range(6):
         memory = Memory(store)
-        reading = asyncio.create_task(memory.registry("w"))
+        reading = asyncio.create_task(memory.read_registry("w"))
         for _ in range(pauses):
             await asyncio.sleep(0)
         await put(store, new)
         memory.tool_changed("w", "a", new)
         await reading
-        assert (await memory.registry("w")).by_id["a"] == new
-        assert await memory.tools("w") == [new]
+        assert (await memory.read_registry("w")).by_id["a"] == new
+        assert await memory.list_tools("w") == [new]
         await put(store, old)
 
 
@@ -81,20 +81,20 @@ async def test_what_another_process_did_is_followed(store: Store) -> None:
     memory = Memory(store)
     rows = [health_row(name, "before") for name in ("a", "b")]
     await store.knowledge.commit(Commit("w", rows))
-    await memory.follow()
+    await memory.follow_changes()
     key, other = ToolKey("w", None, "a"), ToolKey("w", None, "b")
-    kept = (await memory.health([other]))[other]
-    assert (await memory.health([key]))[key].recent_weak[0].why == "before"
-    assert await memory.tools("w") == []
+    kept = (await memory.read_health([other]))[other]
+    assert (await memory.read_health([key]))[key].recent_weak[0].why == "before"
+    assert await memory.list_tools("w") == []
     await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
     await put(store, a_tool("a"))
-    await memory.follow()
-    assert [each.tool.tool_id for each in await memory.tools("w")] == ["a"]
-    assert (await memory.health([key]))[key].recent_weak[0].why == "after"
-    assert (await memory.health([other]))[other] is kept
+    await memory.follow_changes()
+    assert [each.tool.tool_id for each in await memory.list_tools("w")] == ["a"]
+    assert (await memory.read_health([key]))[key].recent_weak[0].why == "after"
+    assert (await memory.read_health([other]))[other] is kept
     await store.events.append("w", [], [StateRow("tool", "a", None)])  # as many events as before
-    await memory.follow()
-    assert await memory.tools("w") == []
+    await memory.follow_changes()
+    assert await memory.list_tools("w") == []
 
 
 @pytest.mark.parametrize("asked_before", ["following", "the first commit"])
@@ -106,17 +106,17 @@ async def test_what_another_process_learned_first_is_followed(
     await store.knowledge.commit(Commit("v", [health_row("a", "before", "v")]))
     key, elsewhere = ToolKey("w", None, "a"), ToolKey("v", None, "a")
     if asked_before == "following":
-        assert await memory.health([key]) == {}
+        assert await memory.read_health([key]) == {}
         await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
-        await memory.follow()
+        await memory.follow_changes()
     else:
-        await memory.follow()
-        assert await memory.health([key]) == {}
-        kept = (await memory.health([elsewhere]))[elsewhere]
+        await memory.follow_changes()
+        assert await memory.read_health([key]) == {}
+        kept = (await memory.read_health([elsewhere]))[elsewhere]
         await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
-        await memory.follow()
-        assert (await memory.health([elsewhere]))[elsewhere] is kept
-    assert (await memory.health([key]))[key].recent_weak[0].why == "after"
+        await memory.follow_changes()
+        assert (await memory.read_health([elsewhere]))[elsewhere] is kept
+    assert (await memory.read_health([key]))[key].recent_weak[0].why == "after"
 
 
 def health_row(name: str, why: str, workspace: str = "w") -> Row:

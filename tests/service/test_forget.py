@@ -24,7 +24,7 @@ from aftercall.recording.spool import Spool
 from aftercall.running import BASE_URL
 from mongo.records import Commit, Counter, Event
 from retrieval.knowledge.rows.counters import AGENT_FAILURE
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from retrieval.knowledge.rows.principals import agent_mark
 from service.archive import ArchiveReader
 from service.cli import forget as cli
@@ -199,7 +199,7 @@ def test_nothing_is_forgotten_without_a_name(tmp_path: Path) -> None:
 
 
 async def is_learned(service: RunningService) -> bool:
-    return not (await counts(service.context.store)).pending
+    return not (await count_rows(service.context.store)).pending
 
 
 def test_an_admin_looks_at_exports_and_empties_a_workspace_over_http(tmp_path: Path) -> None:

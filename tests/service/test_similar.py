@@ -7,7 +7,7 @@ import pytest
 
 from aftercall.models import Execution
 from mongo.records import ToolKey
-from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.rows.log import read_executions
 from retrieval.knowledge.session import recent_calls
 from tests.service.running_service import RunningService, execution, failure, on_loop
 
@@ -104,7 +104,7 @@ def test_an_erased_call_is_no_answer_and_takes_no_place(service: RunningService,
     before = similar(service, tool, **asked)
     assert queries(before)[0] == TOPICS[0]
     log = service.context.store.events
-    [stored] = on_loop(service, executions(log, "default", [calls[0]["executionId"]]))
+    [stored] = on_loop(service, read_executions(log, "default", [calls[0]["executionId"]]))
     on_loop(service, log.forget("default", [stored.position]))
     after = queries(similar(service, tool, **asked))
     assert len(after) == 2
@@ -118,13 +118,13 @@ def test_old_calls_of_another_shape_are_found_beyond_the_latest(
     old = execution(toolName=tool, parameters={"query": "billing", "filter": {"space": "hr"}})
     newer = [execution(toolName=tool, parameters={"query": f"q {n}", "topK": 5}) for n in range(9)]
     learned(service, old, *newer)
-    service.context.memory.calls.clear()
+    service.context.memory.calls.clear_calls()
     monkeypatch.setattr(recent_calls, "MAX_CALLS", 3)
     read = on_loop(service, service.context.memory.calls.of_tool(
         ToolKey("default", "rag-server", tool)))  # fmt: skip
     assert len(read) == 3
     assert queries(similar(service, tool, parameters=old["parameters"]))[0] == "billing"
-    service.context.memory.calls.clear()
+    service.context.memory.calls.clear_calls()
 
 
 def test_secrets_are_masked_in_what_is_held_against_a_question(

@@ -11,7 +11,7 @@ import pytest
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from service.context import open_context
 from service.environment import environment_of
 from service.settings import Settings
@@ -59,7 +59,7 @@ async def record(settings: Settings) -> None:
 
 async def pending(settings: Settings) -> int:
     async with opened_store(settings) as store:
-        return (await counts(store)).pending
+        return (await count_rows(store)).pending
 
 
 @pytest.mark.real
@@ -103,6 +103,6 @@ async def test_a_service_that_leaves_learning_to_workers_records_only(tmp_path: 
     settings = hashing_settings(tmp_path, indexing={"here": False})
     async with open_context(settings) as context:
         await context.intake.accept(WORKSPACE, calls(1))
-        assert (await counts(context.store)).pending == 1
+        assert (await count_rows(context.store)).pending == 1
         await context.indexer.catch_up()
-        assert (await counts(context.store)).pending == 0
+        assert (await count_rows(context.store)).pending == 0

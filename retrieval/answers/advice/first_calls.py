@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 from retrieval import compiled, read_table
-from retrieval.answers.proposers.case import Advice, Case, quoted
+from retrieval.answers.proposers.case import Advice, Case, quote_json
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.rows.principals import principal_of
 from retrieval.knowledge.tool.repairs import MIN_SESSIONS
@@ -43,14 +43,14 @@ def learned_first_call(case: Case) -> Advice | None:
     return Advice(
         "call_first",
         Trials(1 + _PER_SESSION * sessions, 1 + _PER_SESSION * (of - sessions)),
-        f"Call {quoted(first.tool_name)} first, then the same call again: {sessions} of {of} "
+        f"Call {quote_json(first.tool_name)} first, then the same call again: {sessions} of {of} "
         "sessions in which it then worked did so.",
         tool=first.tool_name,
         parameters={name: sent[of] for name, of in first.parameters.items()} if knows else None,
         successes=sessions,
         execution_ids=tuple(first.execution_ids),
         yields=True,
-        is_strange=case.distrusts(set(map(principal_of, first.sessions))),
+        is_strange=case.is_distrusted(set(map(principal_of, first.sessions))),
     )
 
 
@@ -86,12 +86,12 @@ def named_tool(
         others: names that are no tools: the call's parameters and their short values.
     """
     text = text[:_READ]
-    by_letters = {_letters(name): name for name in islice(names, MAX_TOOLS)}
-    own = {_letters(failed), *map(_letters, others)}
+    by_letters = {_only_letters(name): name for name in islice(names, MAX_TOOLS)}
+    own = {_only_letters(failed), *map(_only_letters, others)}
     for pattern, is_plain in _SENTENCES:
         for found in compiled(pattern, re.IGNORECASE).finditer(text):
             name = found["tool"].rstrip(".:-/")
-            letters = _letters(name)
+            letters = _only_letters(name)
             if letters in own or name.lower() in _NO_NAMES or _is_refused(text, found):
                 continue
             if known := _known_by(letters, by_letters):
@@ -119,7 +119,7 @@ def _known_by(letters: str, by_letters: dict[str, str]) -> str | None:
     return ends[0] if len(ends) == 1 else None
 
 
-def _letters(name: str) -> str:
+def _only_letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -146,13 +146,16 @@ def implied_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
     """
     text = message[:_READ_WORDS]
     first = {
-        stem(word.lower()) for found in _FIRST.finditer(text) for word in found.groups() if word
+        stem_word(word.lower())
+        for found in _FIRST.finditer(text)
+        for word in found.groups()
+        if word
     }
-    said = {stem(word) for word in words_of(text)}
+    said = {stem_word(word) for word in words_of(text)}
     wants_login = _LOGIN.search(text) is not None
     found = []
     for name in islice(names, MAX_TOOLS):
-        words = [stem(word) for word in words_of(name)]
+        words = [stem_word(word) for word in words_of(name)]
         is_login = wants_login and _LOGIN_NAMES.search("_".join(words_of(name))) is not None
         is_said = said.issuperset(words) if len(words) >= 2 else first.issuperset(words)
         if name != failed and (is_login or is_said):
@@ -160,7 +163,7 @@ def implied_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return a word without its usual endings: `started`, `starting` and `starts` are `start`."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:

@@ -91,11 +91,11 @@ def experience_of(
     known = [each for own in trials for each in own if each.kind != "referral"]
     times = np.sort(np.array([each.at for each in known], dtype=np.float64))
     rate = (sum(each.value for each in known) + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
-    here = sum(likeness(each.similarity) * len(each.trials) for own in like for each in own)
+    here = sum(scenario_weight(each.similarity) * len(each.trials) for own in like for each in own)
     return Experience(times, rate, here, frozenset(members))
 
 
-def likeness(similarity: float) -> float:
+def scenario_weight(similarity: float) -> float:
     """Return how much a trial in a scenario of that cosine counts here, in (0, 1).
 
     Never falls with it.
@@ -104,7 +104,7 @@ def likeness(similarity: float) -> float:
     return 1 / (1 + exp((learned["half"] - similarity) / learned["width"]))
 
 
-def expected(
+def expected_success(
     like: Iterable[LikeScenario],
     trials: Iterable[Trial],
     experience: Experience,
@@ -122,12 +122,12 @@ def expected(
     here = [
         (each.at, each.value, weight)
         for scenario in like
-        for weight in (likeness(scenario.similarity),)
+        for weight in (scenario_weight(scenario.similarity),)
         for each in scenario.trials
     ]
     here += [(each.at, each.value, BARE) for each in general if each.bare]
     rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
-    weights, values, changed = _forgotten(rows, experience, now)
+    weights, values, changed = _weigh_trials(rows, experience, now)
     good = float(weights @ values)
     # A promotion states that the version is better than what there was, not what became of it.
     promoted = source == "evolved" and not changed
@@ -136,7 +136,7 @@ def expected(
     if not promoted:  # the more is known of such scenarios, the less of it is left
         rate *= 1 - (1 - UNTRIED) * experience.here / (experience.here + FIRST_TRIALS)
     rows = np.array(sorted(here)).reshape(-1, 3)
-    weights, values, changed = _forgotten(rows, experience, now)
+    weights, values, changed = _weigh_trials(rows, experience, now)
     successes, total = float(weights @ values), float(weights.sum())
     worth = total + OWN_TRIALS
     mean = min(1.0, (successes + OWN_TRIALS * rate) / worth)
@@ -150,7 +150,7 @@ def expected(
     )
 
 
-def _forgotten(
+def _weigh_trials(
     rows: NDArray[np.float64], experience: Experience, now: datetime
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Return the weights and values of trials (time, value, weight) in the order of time.
@@ -181,9 +181,9 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
     if not len(total) or total[-1] < 2 * LEAST_SIDE:
         return 0
     gains = (
-        _fit(good[:-1], total[:-1])
-        + _fit(good[-1] - good[:-1], total[-1] - total[:-1])
-        - _fit(good[-1:], total[-1:])
+        _log_likelihood(good[:-1], total[:-1])
+        + _log_likelihood(good[-1] - good[:-1], total[-1] - total[:-1])
+        - _log_likelihood(good[-1:], total[-1:])
     )
     after = total[-1] - total[:-1]
     gains[(total[:-1] < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
@@ -191,13 +191,13 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
     return best + 1 if gains[best] > CHANGE else 0
 
 
-def _fit(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_likelihood(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
     """The log-likelihood of so much success under its own rate, half a trial of each added."""
     rate = (good + 0.5) / (total + 1)
     return np.asarray(good * np.log(rate) + (total - good) * np.log(1 - rate))
 
 
-def wear(seconds: float) -> float:
+def remaining_weight(seconds: float) -> float:
     """Return what is left of an old failure after some time, in (0, 1].
 
     Time before now takes nothing.

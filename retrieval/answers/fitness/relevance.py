@@ -33,7 +33,7 @@ from aftercall.tables import gathered
 from embeddings.text import terms_text
 from retrieval import read_json
 from retrieval.index.protocol import Hit, IndexQuery
-from retrieval.knowledge.confidence import logistic
+from retrieval.knowledge.confidence import apply_logistic
 from retrieval.knowledge.rows.documents import Document
 
 PAST_WIDTH = 0.1
@@ -84,13 +84,13 @@ class RelevantTool:
 
 
 @cache
-def shipped() -> Weights:
+def shipped_weights() -> Weights:
     """Return the weights that were learned on the training halves of MetaTool and Seal-Tools."""
     return Weights(**read_json("answers/fitness/relevance.json")["weights"])
 
 
-def _likely(evidence: float, best_terms: float, by: Weights) -> float:
-    return logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
+def _likelihood_of(evidence: float, best_terms: float, by: Weights) -> float:
+    return apply_logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
 
 
 def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
@@ -107,10 +107,10 @@ def scenario_parts(scenario: str) -> list[str]:
     """Return the texts to embed for a scenario, 1 to 5: itself, then its sentences when several."""
     sentences = [part.strip() for part in _SENTENCE_END.split(scenario)]
     sentences = [part for part in sentences if len(part) >= MIN_CHARACTERS]
-    return [scenario, *_grouped(sentences)] if len(sentences) > 1 else [scenario]
+    return [scenario, *_group_sentences(sentences)] if len(sentences) > 1 else [scenario]
 
 
-def _grouped(sentences: list[str]) -> list[str]:
+def _group_sentences(sentences: list[str]) -> list[str]:
     """At most `MAX_PARTS` texts of about equal length, each of whole neighbouring sentences."""
     if len(sentences) <= MAX_PARTS:
         return sentences
@@ -147,7 +147,7 @@ def tool_queries(
     ]  # fmt: skip
 
 
-def relevant(
+def rank_relevant(
     answers: Sequence[Sequence[Hit]],
     past: Mapping[Owner, float] | None = None,
     *,
@@ -159,7 +159,7 @@ def relevant(
     Ties are in the order of the ids. `past` is as `successes_of` gives it, `parts` the number of
     texts that were asked about.
     """
-    by = weights or shipped()
+    by = weights or shipped_weights()
     found: dict[str, Hit] = {}
     cosines: dict[str, float] = {}
     terms: dict[str, float] = {}
@@ -178,7 +178,7 @@ def relevant(
         fits.append(own)
         best_fit = max(own.values(), default=0.0)
         bests.append(
-            (best_fit, _likely(best_fit, max((hit.score for hit in hits), default=0.0), by))
+            (best_fit, _likelihood_of(best_fit, max((hit.score for hit in hits), default=0.0), by))
         )
     evidence: dict[str, float] = {}
     for own, (best_fit, asks) in zip(fits, bests, strict=True):
@@ -189,7 +189,7 @@ def relevant(
     tools = []
     for known, hit in found.items():
         whole = evidence[known] + by.past * (past or {}).get((hit.server_name, hit.tool_name), 0.0)
-        similarity = _likely(whole, best_terms, by)
+        similarity = _likelihood_of(whole, best_terms, by)
         tools.append(
             RelevantTool(
                 known, hit.server_name, hit.tool_name, similarity, cosines[known], terms[known],

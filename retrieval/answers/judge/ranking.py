@@ -15,7 +15,7 @@ from retrieval.answers.judge.acceptance import accepts, check_of, fits_schema
 from retrieval.answers.judge.model import shipped_model
 from retrieval.answers.judge.signals import SIGNALS, Weighed, signals_of
 from retrieval.answers.proposers.case import Case, Option
-from retrieval.answers.proposers.compose import Proposal, propose, propose_as_siblings
+from retrieval.answers.proposers.compose import Proposal, propose_as_siblings, propose_changes
 from retrieval.answers.proposers.grounds import grounds_of
 from retrieval.knowledge.calls.account import Account
 from retrieval.knowledge.calls.matching import account_of
@@ -27,7 +27,7 @@ from retrieval.knowledge.confidence import (
     lower_bound,
 )
 from retrieval.knowledge.rewrites.edits import Add, FromContext, Replace
-from retrieval.knowledge.values.likeness import nearest
+from retrieval.knowledge.values.likeness import nearest_value
 from retrieval.knowledge.values.parameters import value_at
 
 _Z = 1.645
@@ -61,7 +61,7 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
     Repairs of sibling tools are tried only where no own proposal reaches `MIN_CONFIDENCE`, so they
     never change how sure another one is. Callers see the order of `answer`, which sorts again.
     """
-    ranked = _ranked(case, propose(case), calibration)
+    ranked = _ranked(case, propose_changes(case), calibration)
     if case.siblings and not any(each.estimate.probability >= MIN_CONFIDENCE for each in ranked):
         return _ranked(case, propose_as_siblings(case), calibration)
     return ranked
@@ -137,15 +137,15 @@ def _judged(case: Case, weighed: Weighed, calibration: Calibration) -> RankedPro
     if learned:
         told = dict(zip(SIGNALS, signals, strict=True))
         told["unlikely"] = min(0.0, weighed.odds - _LIKELY)
-        score = calibration.score(told)
+        score = calibration.score_signals(told)
         score = min(score, log_odds(weighed.bound))
     else:
         score = shipped_model().log_odds(signals)
-    estimate = calibration.estimate(score, _Z * _SPREAD * _deviation(proposal))
+    estimate = calibration.estimate_probability(score, _Z * _SPREAD * _deviation(proposal))
     share = _AFTER_A_FAILURE**proposal.doubt * _share(account, learned=learned)
     if not learned and _is_beyond(case, proposal):
         share *= _EVEN
-    return RankedProposal(proposal, account, signals, estimate.times(share))
+    return RankedProposal(proposal, account, signals, estimate.scale_down(share))
 
 
 def _is_beyond(case: Case, proposal: Proposal) -> bool:
@@ -212,7 +212,7 @@ def _puts_anew(option: Option) -> bool:
 
 def _is_like(edit: Replace) -> bool:
     texts = isinstance(edit.before, str) and isinstance(edit.value, str)
-    near = nearest(str(edit.before), [str(edit.value)]) if texts else None
+    near = nearest_value(str(edit.before), [str(edit.value)]) if texts else None
     # One that goes on or ends before is another one.
     return near is not None and near[1] in ("same", "slip")
 

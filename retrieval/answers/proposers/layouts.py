@@ -11,18 +11,18 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.answers.proposers.case import Case, Option, prior, put
+from retrieval.answers.proposers.case import Case, Option, prior_trials, put
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.rewrites.edits import Add, Edit, Flatten, Rename, Replace
 from retrieval.knowledge.values.likeness import name_similarity, words_of
 from retrieval.knowledge.values.notations import MAX_KEYS, object_in, pair_of
-from retrieval.knowledge.values.parameters import ToolView, object_view, resolve
-from retrieval.knowledge.values.scalars import CastError, cast, cast_to_one, fits
+from retrieval.knowledge.values.parameters import ToolView, object_view, resolve_schema
+from retrieval.knowledge.values.scalars import CastError, cast_to_one, cast_value, fits_types
 from retrieval.knowledge.values.texts import is_number
 
-_PAIRED = prior("shape.paired")  # {"a": 1} -> [{"key": "a", "value": 1}]
-_BY_POSITION = prior("shape.position")  # {"args": [1, 2]} -> {"a": 1, "b": 2}
-_PARTED = prior("shape.parted")  # {"range": "1..2"} -> {"from": 1, "to": 2}
+_PAIRED = prior_trials("shape.paired")  # {"a": 1} -> [{"key": "a", "value": 1}]
+_BY_POSITION = prior_trials("shape.position")  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_PARTED = prior_trials("shape.parted")  # {"range": "1..2"} -> {"from": 1, "to": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
 _LATITUDE = frozenset(("lat", "latitude"))
@@ -54,13 +54,14 @@ def is_stated(case: Case) -> bool:
     return case.view is not None and case.view.source == "schema"
 
 
-def strangers(case: Case) -> list[tuple[str, JsonValue]]:
+def unknown_parameters(case: Case) -> list[tuple[str, JsonValue]]:
     """Parameters that the tool does not have, or not with such a value."""
     names = names_of_tool(case)
     return [
         (name, value)
         for name, value in islice(case.parameters.items(), MAX_KEYS)
-        if name not in names or ((known := case.parameter(name)) and not fits(value, known.types))
+        if name not in names
+        or ((known := case.view_parameter(name)) and not fits_types(value, known.types))
     ]
 
 
@@ -79,7 +80,7 @@ def is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
     """Whether all names in an object are fields that this parameter, or an item of it, has."""
     for path in ((name,), (name, 0)) if case.schema is not None and inner else ():
         view = object_view(case.schema or {}, path, inner)
-        if view is not None and view.parameters and not view.unknown(inner):
+        if view is not None and view.parameters and not view.unknown_parameters(inner):
             return True
     return False
 
@@ -88,17 +89,17 @@ def by_position(case: Case) -> Iterator[Option]:
     """Yield values in a list without their names, as many as the call lacks."""
     if case.view is None or case.view.source != "schema":
         return
-    lacks = set(case.view.missing(case.parameters))
+    lacks = set(case.view.missing_parameters(case.parameters))
     # The schema has them in the order of the tool's maker; the view sorts them.
     missing = [each for each in object_in((case.schema or {}).get("properties")) if each in lacks]
-    for name, value in strangers(case):
+    for name, value in unknown_parameters(case):
         if name in case.view.parameters or not isinstance(value, list):
             continue
         fit = (
             len(value) == len(missing) > 1
             and not _LATITUDE.intersection(missing)
             and all(
-                fits(each, case.view.parameters[place].types)
+                fits_types(each, case.view.parameters[place].types)
                 for each, place in zip(value, missing, strict=True)
             )
         )
@@ -110,7 +111,7 @@ def by_position(case: Case) -> Iterator[Option]:
 
 def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
     """Values under numbers (`arg0`, `arg1`), in the order in which the schema has its names."""
-    strange = [name for name, _ in strangers(case) if name not in names_of_tool(case)]
+    strange = [name for name, _ in unknown_parameters(case) if name not in names_of_tool(case)]
     numbers = [int(found[1]) for name in strange if (found := _NUMBERED.fullmatch(name))]
     absent = [each for each in object_in((case.schema or {}).get("properties"))
               if each not in case.parameters]  # fmt: skip
@@ -122,18 +123,18 @@ def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
         yield as_option(case, edits, "the values have numbers for names", _BY_POSITION)
 
 
-def parted(case: Case) -> Iterator[Option]:
+def part_options(case: Case) -> Iterator[Option]:
     """Two values that stand in one: both ends of a range, or the only two that are missing."""
     if case.view is None or case.view.source != "schema":
         return
     names = names_of_tool(case)
     strange = [
         (name, value)
-        for name, value in strangers(case)
+        for name, value in unknown_parameters(case)
         if name not in names
         and not (isinstance(value, dict) and any(is_like_one(each, names) for each in value))
     ]
-    missing = case.view.missing(case.parameters)
+    missing = case.view.missing_parameters(case.parameters)
     absent = [name for name in case.view.parameters if name not in case.parameters]
     for name, value in strange:
         pairs = _ends_of(name, absent)
@@ -150,7 +151,9 @@ def parted(case: Case) -> Iterator[Option]:
             parts = next(filter(None, (_as_two(value, mark) for mark in marks)), ())
             try:
                 held = {
-                    view.name: part if fits(part, view.types) else cast(part, view.types[0])
+                    view.name: part
+                    if fits_types(part, view.types)
+                    else cast_value(part, view.types[0])
                     for view, part in zip(views, parts, strict=False)
                 }
             except CastError:
@@ -208,7 +211,7 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
 
 def split_off(case: Case) -> Iterator[Option]:
     """Yield a missing text that stands before another one: `owner` in `"repo": "acme/api"`."""
-    missing = case.view.missing(case.parameters) if case.view and is_stated(case) else []
+    missing = case.view.missing_parameters(case.parameters) if case.view and is_stated(case) else []
     of = [(name, value) for name, value in case.parameters.items()
           if not WORDS["held"].isdisjoint(words_of(name)) and isinstance(value, str)
           and not is_redacted(value)]  # fmt: skip
@@ -224,10 +227,10 @@ def split_off(case: Case) -> Iterator[Option]:
 _ONE_IN_ANOTHER = re.compile(r"(?:https?://[\w.-]+/)?([\w.-]{1,80})/([\w.-]{1,80}?)(?:\.git)?/?")
 
 
-def paired(case: Case) -> Iterator[Option]:
+def pair_options(case: Case) -> Iterator[Option]:
     """Yield a map instead of a list of pairs, or the reverse."""
     for name, value in case.parameters.items():
-        known = case.parameter(name)
+        known = case.view_parameter(name)
         made: JsonValue = None
         if known is None or is_redacted(value):
             continue  # a mask is no value
@@ -261,7 +264,7 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
     """An object for a text: of its only needed field, or of the two that `team=payments` states."""
     view = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     needed = [each for each in view.parameters.values() if each.required] if view else []
-    if not isinstance(item, str) or not all(fits("", each.types) for each in needed):
+    if not isinstance(item, str) or not all(fits_types("", each.types) for each in needed):
         return None
     if {each.name for each in needed} == {"role", "content"}:
         return {"role": "user", "content": item}
@@ -286,7 +289,9 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
 
 def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
     """Return an object of two numbers for a text of two, in the schema's order: `47.37,8.54`."""
-    part = resolve(object_in((case.schema or {}).get("properties")).get(name), case.schema or {})
+    part = resolve_schema(
+        object_in((case.schema or {}).get("properties")).get(name), case.schema or {}
+    )
     needed = list(object_in(part.get("properties")))  # the view sorts them
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     numbers = re.findall(r"-?\d{1,15}(?:\.\d{1,15})?", text)
@@ -333,10 +338,10 @@ def _flags_of(case: Case, name: str, value: list[JsonValue]) -> JsonObject | Non
     return dict.fromkeys(on, True) if on and len(on) == len(value) and is_flags else None
 
 
-def several(case: Case) -> Iterator[Option]:
+def list_options(case: Case) -> Iterator[Option]:
     """A list whose only item is the text of a list, or of several of the values that may stand."""
     for name, value in case.parameters.items():
-        known = case.parameter(name)
+        known = case.view_parameter(name)
         one = value[0] if isinstance(value, list) and len(value) == 1 else None
         if known is None or "array" not in known.types or not isinstance(one, str):
             continue
@@ -371,7 +376,9 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
     if all(isinstance(each, dict) for each in entries):
         lacks = {each.name for each in fields if each.name not in object_in(entries[0])}
         keys = [each for each in lacks if not _KEYS.isdisjoint(words_of(each))]
-        if len(lacks) == len(keys) == 1 and not any(inner.unknown(object_in(e)) for e in entries):
+        if len(lacks) == len(keys) == 1 and not any(
+            inner.unknown_parameters(object_in(e)) for e in entries
+        ):
             return [{keys[0]: one, **object_in(other)} for one, other in value.items()]
     if len(fields) == 1 and len(inner.parameters) == 2:
         fields = list(inner.parameters.values())  # {"Due": "desc"}, where `desc` is listed
@@ -382,11 +389,14 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
     ways = [
         (key, held)
         for key, held in (fields, fields[::-1])
-        if fits("", key.types)
+        if fits_types("", key.types)
         and not key.allowed
         and (
-            all(fits(each, held.types) for each in entries)
-            or (held.types == ("array",) and all(fits(each, held.item_types) for each in entries))
+            all(fits_types(each, held.types) for each in entries)
+            or (
+                held.types == ("array",)
+                and all(fits_types(each, held.item_types) for each in entries)
+            )
         )
     ]
     if len(ways) > 1:
@@ -401,10 +411,10 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
 
 
 LEAKED = re.compile(r"</(?:\w{1,20}:)?parameter>\s*<(?:\w{1,20}:)?parameter name=\"(\w{1,64})\">")
-_LEAKED = prior("shape.leaked")
+_LEAKED = prior_trials("shape.leaked")
 
 
-def leaked(case: Case) -> Iterator[Option]:
+def leak_options(case: Case) -> Iterator[Option]:
     """A text in which the next parameters stand, with the marks that models write between them."""
     for name, value in case.parameters.items():
         own, *rest = LEAKED.split(value) if isinstance(value, str) else [""]
@@ -416,6 +426,6 @@ def leaked(case: Case) -> Iterator[Option]:
 
 
 def _as_told(case: Case, name: str, text: str) -> JsonValue:
-    view = case.parameter(name)
+    view = case.view_parameter(name)
     found = cast_to_one(text, view.types, view.item_types) if view else None
-    return text if found is None or (view and fits(text, view.types)) else found[1]
+    return text if found is None or (view and fits_types(text, view.types)) else found[1]

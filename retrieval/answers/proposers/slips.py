@@ -13,7 +13,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonValue
 from retrieval import WORDS
-from retrieval.answers.proposers.case import Case, Option, one, prior, put
+from retrieval.answers.proposers.case import Case, Option, one_edit, prior_trials, put
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites.edits import Edit, Remove, Replace
@@ -21,24 +21,24 @@ from retrieval.knowledge.values.likeness import words_of
 from retrieval.knowledge.values.scalars import says_nothing
 from retrieval.knowledge.values.texts import MAX_ACCOUNT, is_number
 
-_ONE_OF_TWO = prior("exclusive")
+_ONE_OF_TWO = prior_trials("exclusive")
 _EITHER = Trials(2, 3)
 """A judgement: no one states which of two that exclude each other is meant."""
 _ALONE = Trials(1, 9)
 """A judgement: who sent it meant to send the missing one as well, sooner than neither."""
 _NEEDED = Trials(6, 3)
-_UNNUMBERED = prior("format.lines")
-_UNESCAPED = prior("format.entities")
-_QUOTES = prior("format.quotes")
-_THIS_YEAR = prior("format.year")
-_CROSSED = prior("shape.crossed")
-_REVERSED = prior("shape.reversed")
-_CODED = prior("snap.coded")
-_IN_SECONDS = prior("cast.seconds")
+_UNNUMBERED = prior_trials("format.lines")
+_UNESCAPED = prior_trials("format.entities")
+_QUOTES = prior_trials("format.quotes")
+_THIS_YEAR = prior_trials("format.year")
+_CROSSED = prior_trials("shape.crossed")
+_REVERSED = prior_trials("shape.reversed")
+_CODED = prior_trials("snap.coded")
+_IN_SECONDS = prior_trials("cast.seconds")
 _MILLIS = 1_000_000_000_000
 """Since 1970, of September 2001; twice as many are of 2033."""
-_IN_CENTS = prior("cast.cents")
-_EXACT = prior("context.exact")
+_IN_CENTS = prior_trials("cast.cents")
+_EXACT = prior_trials("context.exact")
 _EXACT_DIGITS = 15
 """Of a number that went through a program with 53 bits for it, these are right."""
 _LINE = re.compile(r"[ \t]*\d{1,6}[\t\u2192]")
@@ -57,7 +57,7 @@ _MAX_NAMES = 100
 def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """What settles that two parameters exclude or need each other, or come in the wrong order."""
     if fault.allowed:
-        yield from _needed(case, index, fault)
+        yield from _needed_values(case, index, fault)
     elif fault.excludes:
         settled = list(one_of_two(case, index, fault))
         yield from settled or _without_one(case, index, fault)
@@ -66,7 +66,7 @@ def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from reversed_options(case, index, fault)
 
 
-def _needed(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+def _needed_values(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield the other parameter with the value that the error states it needs.
 
     Or without the first.
@@ -74,7 +74,7 @@ def _needed(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     name, other, value = str(fault.parameter), str(fault.rival), fault.allowed[0]
     if name in case.parameters:
         reason = f"the error says that `{name}` needs it"
-        yield one(index, put(case, other, value), reason, _NEEDED, "error")
+        yield one_edit(index, put(case, other, value), reason, _NEEDED, "error")
         yield from _without_one(case, index, fault)
 
 
@@ -84,7 +84,7 @@ def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     is_one_named = fault.rival is None or fault.value_text is not None or fault.allowed
     if is_one_named and name in case.parameters:
         reason = f"the error says that `{name}` does not go with the rest"
-        yield one(index, Remove(name=name), reason, _EITHER, "error")
+        yield one_edit(index, Remove(name=name), reason, _EITHER, "error")
 
 
 def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -100,13 +100,13 @@ def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             made = [each for i, each in enumerate(value) if i != at[0]] if is_alone else None
         if made is not None and made != value:
             reason = f"the error says that `{fault.parameter}` does not go with the rest"
-            yield one(index, put(case, name, made), reason, _EITHER, "error")
+            yield one_edit(index, put(case, name, made), reason, _EITHER, "error")
 
 
 def without_rival(index: int, fault: Fault) -> Iterator[Option]:
     """Without the parameter that needs a missing one."""
     reason = f"the error says that `{fault.rival}` needs `{fault.parameter}`"
-    yield one(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
+    yield one_edit(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
 
 
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -118,13 +118,13 @@ def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     described = [
         {word.rstrip("s") for word in (*words_of(name), *(view.described_by if view else ()))}
         for name in pair
-        for view in [case.parameter(name)]
+        for view in [case.view_parameter(name)]
     ]
     heard = [len(said & (own - other)) for own, other in (described, described[::-1])]
     for at, name in enumerate(pair):
         if says_nothing(case.parameters[name]) or heard[at] < heard[1 - at]:
             reason = f"`{pair[1 - at]}` excludes it, and the context is about that"
-            yield one(index, Remove(name=name), reason, _ONE_OF_TWO, "context")
+            yield one_edit(index, Remove(name=name), reason, _ONE_OF_TWO, "context")
 
 
 def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
@@ -134,7 +134,7 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
         return
     if fault.kind == "not_found" and _is_numbered(value):
         edits: list[Edit] = [
-            Replace(name=each, before=text, value=unnumbered(text))
+            Replace(name=each, before=text, value=strip_numbers(text))
             for each, text in case.parameters.items()
             if isinstance(text, str) and _is_numbered(text)
         ]
@@ -143,10 +143,10 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
         yield Option(tuple(edits), reason, _UNNUMBERED, ("parameters",), covers=covers)
     if _ENTITY.search(value):
         reason = "the same with the signs that a page writes otherwise"
-        yield one(index, put(case, name, unescape(value)), reason, _UNESCAPED, "parameters")
-    if (quoted := _requoted(value, fault)) is not None:
+        yield one_edit(index, put(case, name, unescape(value)), reason, _UNESCAPED, "parameters")
+    if (quoted := _requote_names(value, fault)) is not None:
         reason = "texts and names in the quotes that this language has for them"
-        yield one(index, put(case, name, quoted), reason, _QUOTES, "error")
+        yield one_edit(index, put(case, name, quoted), reason, _QUOTES, "error")
     is_past = _YEAR.match(value) is not None and "past" in words_of(case.reading.signature)
     years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT])) if is_past else set()
     if len(years) == 1 and value[:4] < min(years):
@@ -168,11 +168,11 @@ def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     first, second = ends
     if are_texts or (is_number(first) and is_number(second) and first < second):
         reason = f"`{later}` and `{earlier}` are the wrong way round"
-        yield Option(exchanged(case, later, earlier), reason, _REVERSED, ("error",),
+        yield Option(exchange_values(case, later, earlier), reason, _REVERSED, ("error",),
                      covers=frozenset({index}))  # fmt: skip
 
 
-def exchanged(case: Case, one: str, other: str) -> tuple[Edit, ...]:
+def exchange_values(case: Case, one: str, other: str) -> tuple[Edit, ...]:
     """Return the edits that put the values of two parameters in each other's place."""
     first, second = case.parameters[one], case.parameters[other]
     return (
@@ -185,12 +185,12 @@ def _is_numbered(text: str) -> bool:
     return bool(text.strip()) and all(map(_LINE.match, text.splitlines()))
 
 
-def unnumbered(text: str) -> str:
+def strip_numbers(text: str) -> str:
     """Return the text without what a listing puts before its lines."""
     return "\n".join(_LINE.sub("", line, count=1) for line in text.split("\n"))
 
 
-def _requoted(text: str, fault: Fault) -> str | None:
+def _requote_names(text: str, fault: Fault) -> str | None:
     """A statement whose names have the quotes that keep their capitals, or texts single ones."""
     shown = "" if fault.value_text == text else (fault.value_text or "").strip("'\"")
     name = (fault.suggested or "").rpartition(".")[2]
@@ -216,7 +216,7 @@ def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
             and not {"lon", "lng", "long", "longitude"}.isdisjoint(its)
         ):  # fmt: skip
             reason = f"`{name}` is beyond a pole, and `{other}` is not"
-            yield Option(exchanged(case, name, other), reason, _CROSSED, ("parameters",),
+            yield Option(exchange_values(case, name, other), reason, _CROSSED, ("parameters",),
                          covers=frozenset({index}))  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
         Replace(name=each, before=value, value=value // 1000)
         for each, value in case.parameters.items()
         if isinstance(value, int) and _MILLIS <= value < 2 * _MILLIS
-        and (view := case.parameter(each)) is not None
+        and (view := case.view_parameter(each)) is not None
         and not {"second", "seconds"}.isdisjoint(view.described_by)
     ]  # fmt: skip
     if any(isinstance(edit, Replace) and edit.name == name for edit in edits):
@@ -241,21 +241,21 @@ _OF_SHARES = frozenset(("fraction", "ratio", "share", "proportion"))
 
 def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the number that the description gives a label, a share of one, or money in cents."""
-    value, view = case.parameters[name], case.parameter(name)
+    value, view = case.parameters[name], case.view_parameter(name)
     if view is None:
         return
-    if isinstance(value, str) and (found := _meaning(view.description, value)) is not None:
+    if isinstance(value, str) and (found := _number_meant(view.description, value)) is not None:
         reason = f"the description says that {found} means so"
-        yield one(index, put(case, name, found), reason, _CODED, "schema")
+        yield one_edit(index, put(case, name, found), reason, _CODED, "schema")
     percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
     if percent and (view.maximum == 1 or not view.described_by.isdisjoint(_OF_SHARES)):
         reason = "the tool takes a share of one"
-        yield one(index, put(case, name, float(percent[1]) / 100), reason, _IN_CENTS, "schema")
+        yield one_edit(index, put(case, name, float(percent[1]) / 100), reason, _IN_CENTS, "schema")
     if isinstance(value, float) and not view.described_by.isdisjoint(WORDS["hundredths"]):
         cents = round(100 * value)
         if abs(100 * value - cents) < 1e-6:  # 100 * 19.99 is 1998.9999
             reason = "the tool counts in cents"
-            yield one(index, put(case, name, cents), reason, _IN_CENTS, "schema")
+            yield one_edit(index, put(case, name, cents), reason, _IN_CENTS, "schema")
 
 
 def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -271,10 +271,10 @@ def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
     if len(found) == 1:
         reason = "the context has the number before it lost its last digits"
         trials = _EXACT
-        yield one(index, put(case, name, found.pop()), reason, trials, "context")
+        yield one_edit(index, put(case, name, found.pop()), reason, trials, "context")
 
 
-def _meaning(description: str, label: str) -> int | None:
+def _number_meant(description: str, label: str) -> int | None:
     found = {
         int(each["number"] or each["after"])
         for each in _MEANING.finditer(description[:MAX_ACCOUNT])

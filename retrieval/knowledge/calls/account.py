@@ -101,7 +101,7 @@ class Account:
 
     def __post_init__(self) -> None:
         """Read the class off the account."""
-        object.__setattr__(self, "change_class", self._class())
+        object.__setattr__(self, "change_class", self._change_class())
 
     @property
     def unexplained(self) -> tuple[Origined, ...]:
@@ -122,7 +122,7 @@ class Account:
         """Return values that more than one open place would take."""
         return tuple(each for each in self.values if each.rivals)
 
-    def _class(self) -> ChangeClass:
+    def _change_class(self) -> ChangeClass:
         for each in self.values:
             is_of_call = each.origin in ("moved", "recoded")
             if each.rivals or each.key in ("left", "none"):
@@ -144,7 +144,7 @@ class Account:
         )
         return "semantic" if max(renamed.values(), default=0) > 1 else "plausible"
 
-    def model(self) -> m.Account:
+    def to_model(self) -> m.Account:
         """Return the account as it is sent."""
         return m.Account(
             kept=self.kept,

@@ -23,7 +23,7 @@ from retrieval.knowledge.calls.tree import (
     members_at,
     read_out_of,
 )
-from retrieval.knowledge.values.likeness import name_similarity, negates, words_of
+from retrieval.knowledge.values.likeness import name_similarity, negates_name, words_of
 from retrieval.knowledge.values.parameters import Path
 from retrieval.knowledge.values.scalars import says_nothing
 
@@ -44,8 +44,8 @@ def account_of(before: JsonObject, after: JsonObject, grounds: Grounds) -> Accou
         grounds: what error, schema, task and session say.
     """
     matching = _Matching(before, after, grounds)
-    values = matching.values()
-    dropped = matching.dropped()
+    values = matching.list_origins()
+    dropped = matching.list_dropped()
     bounds = frozenset(
         each.path for each in values if matching.kinds.get(each.path) in ("bound", "default")
     )
@@ -70,14 +70,14 @@ class _Matching:
         self._gone: list[Piece] = []
         self._new: list[Piece] = []
         self._found: list[Origined] = []
-        self._compare(Piece((), before), Piece((), after))
-        self._match()
+        self._compare_pieces(Piece((), before), Piece((), after))
+        self._match_pieces()
 
-    def values(self) -> tuple[Origined, ...]:
+    def list_origins(self) -> tuple[Origined, ...]:
         """Return what is new in the repaired call, each with its origin."""
         return tuple(self._found)
 
-    def dropped(self) -> tuple[Dropped, ...]:
+    def list_dropped(self) -> tuple[Dropped, ...]:
         """Return what is gone from the failed call."""
         found = []
         for piece in self._gone:
@@ -120,27 +120,27 @@ class _Matching:
         """Return whether a name of the call became a value of the repaired one."""
         return any(each.origin == "recoded" and each.value == key for each in self._found)
 
-    def _compare(self, before: Piece, after: Piece) -> None:
+    def _compare_pieces(self, before: Piece, after: Piece) -> None:
         one, two = before.value, after.value
         if isinstance(one, dict) and isinstance(two, dict) and (one or two):
             for key, held in one.items():
                 piece = Piece((*before.path, key), held)
                 if key in two:
-                    self._compare(piece, Piece(piece.path, two[key]))
+                    self._compare_pieces(piece, Piece(piece.path, two[key]))
                 else:
                     self._gone.append(piece)
             self._new += [piece for piece in children_of(after) if piece.path[-1] not in one]
         elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two) > 0:
             for left, right in zip(children_of(before), children_of(after), strict=True):
-                self._compare(left, right)
+                self._compare_pieces(left, right)
         elif same_json(one, two):
             self.kept += sum(1 for _ in leaves_of(one))
         else:
-            self._changed(before, after)
+            self._explain_change(before, after)
 
-    def _changed(self, before: Piece, after: Piece) -> None:
+    def _explain_change(self, before: Piece, after: Piece) -> None:
         """Explain a value that changed in its place, or leave both sides to be paired."""
-        recoding = recoding_between(before.value, after.value, self._place(after.path))
+        recoding = recoding_between(before.value, after.value, self._describe_place(after.path))
         statement = None
         if recoding is None or recoding.loses:
             statement = self._grounds.state(after.path, after.value, before.value)
@@ -162,14 +162,14 @@ class _Matching:
             Origined(piece.path, statement.origin, statement.why, piece.value, source, value)
         )
 
-    def _match(self) -> None:
+    def _match_pieces(self) -> None:
         """Pair what is new with what is gone, the largest first, and explain the rest."""
         while self._new:
-            self._pair(self._exact)
-            self._pair(self._recoded)
-            if not self._open():
+            self._pair_pieces(self._match_exact)
+            self._pair_pieces(self._match_recoded)
+            if not self._open_containers():
                 break
-        self._pair(self._recoded_with_loss)
+        self._pair_pieces(self._recoded_with_loss)
         self._take_parts()
         self._join_parts()
         for piece in self._new:
@@ -235,13 +235,13 @@ class _Matching:
         names |= {step for each in self._found for step in each.source or ()}
         return (is_listed or is_in_list) and piece.value in names
 
-    def _pair(self, explain: Callable[[Piece, Piece], Origined | None]) -> None:
+    def _pair_pieces(self, explain: Callable[[Piece, Piece], Origined | None]) -> None:
         pairs = []
         for new in self._new[:_MOST_PAIRED]:
             for gone in self._gone[:_MOST_PAIRED]:
                 found = explain(gone, new)
                 if found is not None:
-                    pairs.append((_distance(found), gone, new, found))
+                    pairs.append((_move_distance(found), gone, new, found))
         pairs.sort(key=lambda pair: pair[0])
         for _, gone, new, found in pairs:
             if gone in self._gone and new in self._new:
@@ -249,44 +249,44 @@ class _Matching:
                 self._new.remove(new)
                 self._found.append(found)
 
-    def _exact(self, gone: Piece, new: Piece) -> Origined | None:
+    def _match_exact(self, gone: Piece, new: Piece) -> Origined | None:
         if not same_json(gone.value, new.value):
             return None
-        return self._moved(gone, new, None)
+        return self._make_moved(gone, new, None)
 
-    def _recoded(self, gone: Piece, new: Piece) -> Origined | None:
+    def _match_recoded(self, gone: Piece, new: Piece) -> Origined | None:
         if _is_negated(gone, new):
             why = "no to the opposite"
             return Origined(new.path, "recoded", why, new.value, gone.path, gone.value, "spelling")
-        recoding = recoding_between(gone.value, new.value, self._place(new.path))
-        return None if recoding is None or recoding.loses else self._moved(gone, new, recoding)
+        recoding = recoding_between(gone.value, new.value, self._describe_place(new.path))
+        return None if recoding is None or recoding.loses else self._make_moved(gone, new, recoding)
 
     def _recoded_with_loss(self, gone: Piece, new: Piece) -> Origined | None:
-        recoding = recoding_between(gone.value, new.value, self._place(new.path))
-        return None if recoding is None else self._moved(gone, new, recoding)
+        recoding = recoding_between(gone.value, new.value, self._describe_place(new.path))
+        return None if recoding is None else self._make_moved(gone, new, recoding)
 
-    def _moved(self, gone: Piece, new: Piece, recoding: Recoding | None) -> Origined:
+    def _make_moved(self, gone: Piece, new: Piece, recoding: Recoding | None) -> Origined:
         source = gone.path if gone.read is None else gone.read
-        key = self._keys.reason(gone, new)
+        key = self._keys.key_reason(gone, new)
         why = KEY_WORDS[key]
         if recoding is not None:
             why = recoding.why if key in ("same", "level") else f"{why}; {recoding.why}"
         elif gone.read is not None:
             why = f"read out of a text; {why}"
         is_moved = recoding is None and gone.read is None
-        rivals = self._keys.rivals(gone, new, key)
+        rivals = self._keys.rival_places(gone, new, key)
         return Origined(
             new.path, "moved" if is_moved else "recoded", why, new.value, source, gone.value, key,
             recoding.loses if recoding else "", rivals,
         )  # fmt: skip
 
-    def _place(self, path: Path) -> Place:
+    def _describe_place(self, path: Path) -> Place:
         name = last_key(path) or ""
         keys = path if path and isinstance(path[-1], str) else path[:-1]
         view = self._grounds.places(keys[:-1]).get(name) if keys else None
         return Place(name, view, self._grounds.listed(path))
 
-    def _open(self) -> bool:
+    def _open_containers(self) -> bool:
         """Replace containers by their members, and texts by what they hold; False if none is."""
         is_open = False
         for pieces in (self._new, self._gone):
@@ -306,10 +306,10 @@ def _is_negated(gone: Piece, new: Piece) -> bool:
     one, other = gone.value, new.value
     if not (isinstance(one, bool) and isinstance(other, bool)) or one == other:
         return False
-    return negates(last_key(gone.path) or "", last_key(new.path) or "")
+    return negates_name(last_key(gone.path) or "", last_key(new.path) or "")
 
 
-def _distance(found: Origined) -> tuple[int, int, float, int]:
+def _move_distance(found: Origined) -> tuple[int, int, float, int]:
     """Return how far a value moved: what moved less, and lost less, is paired first."""
     order = REASONS.index(found.key)
     one, other = last_key(found.source or ()) or "", last_key(found.path) or ""

@@ -82,7 +82,7 @@ class AxisClusters(BaseModel):
         known = self._by_axis.get(axis)
         return known or KnownCluster(cluster_id=new_cluster_id(axis), name=axis, members=[axis])
 
-    def knows(self, axis: str) -> bool:
+    def knows_axis(self, axis: str) -> bool:
         """Return whether the axis was clustered."""
         return axis in self._by_axis
 
@@ -103,7 +103,7 @@ def sentences_of(axis: str) -> list[str]:
 
 def phrase_vectors(vectors: Vectors) -> Vectors:
     """One unit vector per axis, of those of its sentences, shape (axes x sentences, dimension)."""
-    return unit(vectors.reshape(-1, len(SENTENCES), vectors.shape[-1]).sum(axis=1))
+    return to_unit(vectors.reshape(-1, len(SENTENCES), vectors.shape[-1]).sum(axis=1))
 
 
 def neutral_vector(vectors: Vectors) -> Vectors:
@@ -116,13 +116,13 @@ def neutral_sentences() -> list[str]:
     return [text for each in NEUTRAL for text in sentences_of(each)]
 
 
-def unit(vectors: Vectors) -> Vectors:
+def to_unit(vectors: Vectors) -> Vectors:
     """Return each row of unit length; a row of nothing stays so."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
-def cluster(
+def cluster_rows(
     vectors: Vectors, neutral: Vectors, apart: Iterable[tuple[int, int]] = ()
 ) -> list[list[int]]:
     """Return a partition of the rows, the same for the same rows in the same order.
@@ -139,25 +139,25 @@ def cluster(
 
 def similarity_of(vectors: Vectors, neutral: Vectors) -> Similarity:
     """Return the similarity of each row to each, as the module states."""
-    return without_hubs(smoothed(centred(vectors, neutral)))
+    return without_hubs(smooth_rows(center_rows(vectors, neutral)))
 
 
-def centred(vectors: Vectors, neutral: Vectors) -> Vectors:
+def center_rows(vectors: Vectors, neutral: Vectors) -> Vectors:
     """Rows without what they share, of unit length."""
     total = vectors.sum(axis=0, keepdims=True) + _NEUTRAL_AXES * neutral
-    return unit(vectors - total / (len(vectors) + _NEUTRAL_AXES))
+    return to_unit(vectors - total / (len(vectors) + _NEUTRAL_AXES))
 
 
-def smoothed(vectors: Vectors) -> Vectors:
+def smooth_rows(vectors: Vectors) -> Vectors:
     """Rows, each moved towards its nearest others, of unit length."""
-    rows, near, similarity = _nearest(vectors, _SMOOTHING)
+    rows, near, similarity = _nearest_rows(vectors, _SMOOTHING)
     pull = similarity[rows, near].clip(0)
-    return unit(vectors + (vectors[near] * pull[:, :, np.newaxis]).sum(axis=1) / _SMOOTHING)
+    return to_unit(vectors + (vectors[near] * pull[:, :, np.newaxis]).sum(axis=1) / _SMOOTHING)
 
 
 def without_hubs(vectors: Vectors) -> Similarity:
     """Cosines of the rows, less half of how near either row is to its own neighbours."""
-    rows, near, similarity = _nearest(vectors, _HUBS)
+    rows, near, similarity = _nearest_rows(vectors, _HUBS)
     found = similarity[rows, near].clip(_USUAL_NEARNESS)
     missing = _HUBS - found.shape[1]
     nearness = (found.sum(axis=1) + missing * _USUAL_NEARNESS) / _HUBS
@@ -180,7 +180,9 @@ def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]
     return sorted(clusters.values())
 
 
-def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:
+def _nearest_rows(
+    vectors: Vectors, k: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:
     """Return the k nearest other rows of each, or as many as there are, and all cosines."""
     similarity = vectors @ vectors.T
     k = min(k, len(vectors) - 1)
@@ -192,7 +194,7 @@ def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.in
     return rows, np.argpartition(-others, k - 1, axis=1)[:, :k], similarity
 
 
-def named(
+def name_clusters(
     previous: AxisClusters,
     partition: Iterable[Sequence[str]],
     counts: Mapping[str, int],
@@ -208,15 +210,17 @@ def named(
     after its most frequent member.
     """
 
-    def weight(axis: str) -> int:
+    def axis_weight(axis: str) -> int:
         return max(1, counts.get(axis, 1))
 
     # Most frequent first; of equals the shortest, for it is the most general.
-    groups = [sorted(each, key=lambda axis: (-weight(axis), len(axis), axis)) for each in partition]
-    groups.sort(key=lambda group: (-sum(map(weight, group)), group[0]))
+    groups = [
+        sorted(each, key=lambda axis: (-axis_weight(axis), len(axis), axis)) for each in partition
+    ]
+    groups.sort(key=lambda group: (-sum(map(axis_weight, group)), group[0]))
     old = {axis: place for place, each in enumerate(previous.clusters) for axis in each.members}
     overlaps = summed(
-        ((new, old[axis]), weight(axis))
+        ((new, old[axis]), axis_weight(axis))
         for new, group in enumerate(groups)
         for axis in group
         if axis in old
@@ -232,7 +236,7 @@ def named(
     for place, group in enumerate(groups):
         heir, most = heirs.get(place), group[0]
         name = most if heir is None or heir.name not in group else heir.name
-        if weight(most) >= RENAME * weight(name):
+        if axis_weight(most) >= RENAME * axis_weight(name):
             name = most
         cluster_id = _free_id(group, taken) if heir is None else heir.cluster_id
         taken.add(cluster_id)
@@ -298,14 +302,14 @@ def normalise_axis(text: str) -> str:
     English nouns and words that say nothing make no difference. Letters of any script and emoji
     stay. Idempotent; at most `MAX_AXIS_CHARS` characters.
     """
-    return _normalised(text[:_MAX_READ])
+    return _normalise_text(text[:_MAX_READ])
 
 
 @lru_cache(maxsize=4_096)
-def _normalised(text: str) -> str:
+def _normalise_text(text: str) -> str:
     folded = _without_marks(_HUMP.sub(" ", _without_marks(text)).casefold())
     spaced = "".join(char if _is_of_a_word(char) else " " for char in folded)
-    words = [singular(word[:MAX_AXIS_CHARS]) for word in spaced.split()]
+    words = [singular_word(word[:MAX_AXIS_CHARS]) for word in spaced.split()]
     telling = [word for word in words if word not in _FILLER]
     return shorten(" ".join(telling or words), MAX_AXIS_CHARS, placeholder="")
 
@@ -325,12 +329,12 @@ def _is_of_a_word(char: str) -> bool:
     return category[0] in "LMN" or category == "So"
 
 
-def singular(word: str) -> str:
+def singular_word(word: str) -> str:
     """Return a word without the plural of English nouns, as far as its spelling shows."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     shorter = _without_plural(word)
-    return word if shorter == word else singular(shorter)
+    return word if shorter == word else singular_word(shorter)
 
 
 def _without_plural(word: str) -> str:

@@ -60,7 +60,7 @@ def _one_of(patterns: Iterable[str], flags: int = 0) -> re.Pattern[str]:
     return re.compile("|".join(patterns), flags)
 
 
-def _words(row: dict[str, Any]) -> _Words:
+def _read_words(row: dict[str, Any]) -> _Words:
     phrases = [part.strip().replace("_", " ") for part in row["phrases"].split(";")]
     pattern = "|".join(row["patterns"]) if "patterns" in row else None
     reading = CategoryReading(row["category"], row["confidence"])
@@ -73,7 +73,7 @@ _CLEAR = frozenset(_TABLE["codes"].pop("clear"))
 CODES: dict[str, ErrorCategory] = {
     code: category for category, codes in _TABLE["codes"].items() for code in codes
 }
-*_RULES, _OF_PARAMETERS = map(_words, _TABLE["rules"])
+*_RULES, _OF_PARAMETERS = map(_read_words, _TABLE["rules"])
 _USER_REJECTED = next(words for words in _RULES if words.reading.category == "user_rejected")
 _RATE_LIMITED = next(words for words in _RULES if words.reading.category == "rate_limited")
 _TYPES: list[tuple[str, ErrorCategory]] = [
@@ -100,7 +100,7 @@ _FAULT_NAMED = 0.85
 """The same of words about parameters next to a fault that a grammar found."""
 
 
-def categorise(
+def categorise_error(
     error_type: str,
     code: str,
     message: str,

@@ -77,13 +77,13 @@ class CategoryHead:
             categories=tuple(raw["categories"]),
             weights=np.asarray(raw["weights"], dtype=np.float32),
             bias=np.asarray(raw["bias"], dtype=np.float32),
-            terms=_rows(raw["terms"]),
-            readings=_rows(raw["readings"]),
+            terms=_read_rows(raw["terms"]),
+            readings=_read_rows(raw["readings"]),
             temperature=float(raw["temperature"]),
             threshold=float(raw["threshold"]),
         )
 
-    def probabilities(
+    def category_probabilities(
         self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
     ) -> Weights:
         """The calibrated probability of each category, shape (categories,), in their order."""
@@ -96,7 +96,7 @@ class CategoryHead:
         powers = np.exp((logits - logits.max()) / self.temperature)
         return cast("Weights", powers / powers.sum())
 
-    def classify(
+    def classify_error(
         self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
     ) -> CategoryReading:
         """Return the likeliest category with its probability; `unknown` below the threshold.
@@ -104,14 +104,14 @@ class CategoryHead:
         `vector` is the embedding of `text`, the `text_of` the message, of unit length; `read_as`
         what the grammar took it for, as evidence, of which `unknown` is none.
         """
-        probabilities = self.probabilities(vector, text, read_as)
+        probabilities = self.category_probabilities(vector, text, read_as)
         best = int(probabilities.argmax())
         probability = float(probabilities[best])
         likely = probability >= self.threshold
         return CategoryReading(self.categories[best] if likely else "unknown", probability)
 
 
-def _rows(raw: dict[str, list[float]]) -> dict[str, Weights]:
+def _read_rows(raw: dict[str, list[float]]) -> dict[str, Weights]:
     return {name: np.asarray(row, dtype=np.float32) for name, row in raw.items()}
 
 

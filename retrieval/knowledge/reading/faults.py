@@ -121,15 +121,15 @@ def values_in(text: str) -> tuple[JsonValue, ...]:
     `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`.
     """
     if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
-        return tuple(_scalar(part) for part in text[1:-1].split())  # as Go prints it
+        return tuple(_read_scalar(part) for part in text[1:-1].split())  # as Go prints it
     text = text.strip().rstrip(".").strip("[](){} ")
     if in_quotes := quoted_in(text):
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
-    return tuple(_scalar(part) for part in parts if part and len(part) <= 100)
+    return tuple(_read_scalar(part) for part in parts if part and len(part) <= 100)
 
 
-def _scalar(text: str) -> JsonValue:
+def _read_scalar(text: str) -> JsonValue:
     text = text.strip()
     if re.fullmatch(r"-?\d{1,15}", text):
         return int(text)
@@ -138,7 +138,7 @@ def _scalar(text: str) -> JsonValue:
 
 def _scalar_in(text: str) -> JsonValue:
     """Return a value as a message writes it, without its marks."""
-    return {"true": True, "false": False}.get(text.lower(), _scalar(_said(text)))
+    return {"true": True, "false": False}.get(text.lower(), _read_scalar(_unquote_value(text)))
 
 
 def number_of(value: JsonValue) -> float | None:
@@ -177,7 +177,7 @@ _DIALECTS = read_table("knowledge/reading/dialects.toml")
 _STOPPING = frozenset(_DIALECTS["unwrap"]["stops_at_first"])
 
 
-def _phrase(row: dict[str, Any]) -> Phrase:
+def _make_phrase(row: dict[str, Any]) -> Phrase:
     return Phrase(
         f"(?im){row['pattern']}", row["fault"], tuple(row["cues"]), tuple(row.get("types", ())),
         row.get("format"), row.get("dialect") in _STOPPING,
@@ -185,22 +185,22 @@ def _phrase(row: dict[str, Any]) -> Phrase:
 
 
 _TABLE = read_table("knowledge/reading/phrases.toml")
-PHRASES = {family: tuple(map(_phrase, rows)) for family, rows in _TABLE["families"].items()}
+PHRASES = {family: tuple(map(_make_phrase, rows)) for family, rows in _TABLE["families"].items()}
 """Phrases by family, in the order in which they are tried."""
 _ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
-_FORMS = tuple(map(_phrase, _DIALECTS["forms"]))
+_FORMS = tuple(map(_make_phrase, _DIALECTS["forms"]))
 """Sentences of validators, which win over phrases of any tool."""
 _CUES = frozenset(cue for phrase in (*_ALL_PHRASES, *_FORMS) for cue in phrase.cues)
 
 
-def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
+def _invert_names(names: dict[str, list[str]]) -> dict[str, Any]:
     return {name: meaning for meaning, several in names.items() for name in several}
 
 
-_METHODS: dict[str, JsonType] = _turned(_TABLE["methods"])
-_TYPE_NAMES: dict[str, JsonType] = _turned(_TABLE["types"])
-FORMATS: dict[str, str] = _turned(_TABLE["formats"])
-_TYPE_FORMATS: dict[str, str] = _turned(_TABLE["type_formats"])
+_METHODS: dict[str, JsonType] = _invert_names(_TABLE["methods"])
+_TYPE_NAMES: dict[str, JsonType] = _invert_names(_TABLE["types"])
+FORMATS: dict[str, str] = _invert_names(_TABLE["formats"])
+_TYPE_FORMATS: dict[str, str] = _invert_names(_TABLE["type_formats"])
 _NAME = re.compile(_TABLE["parts"]["NAME"])
 _NOT_NAMES, _ROOTS = frozenset(_TABLE["words"]["no_names"]), frozenset(_TABLE["words"]["roots"])
 _INSTANCE = re.compile(
@@ -213,7 +213,7 @@ def _of_complaint(complaint: Complaint) -> list[Fault]:
     for text, at in ((complaint.text, complaint.at), (complaint.whole, ())):
         rest = text
         found = []
-        for match, fault in _matched(_FORMS, text):
+        for match, fault in _match_phrases(_FORMS, text):
             rest = rest.replace(match, " ")
             keeps = complaint.is_weak and fault.path
             found.append(fault if keeps else put_at(at, fault))
@@ -252,10 +252,10 @@ def read_complaints(text: str) -> list[Fault]:
     is_known = any(faults for _, faults in found)
     if not is_known and not any(each.at and not each.is_weak for each in complaints):
         return []
-    return [fault for each, faults in found for fault in faults or _otherwise(each)]
+    return [fault for each, faults in found for fault in faults or _match_otherwise(each)]
 
 
-def _otherwise(complaint: Complaint) -> list[Fault]:
+def _match_otherwise(complaint: Complaint) -> list[Fault]:
     """What phrases see in a complaint next to others that are written in a form of a dialect."""
     if complaint.at and not complaint.is_weak:
         return read_at(complaint.at, complaint.text)
@@ -267,7 +267,7 @@ _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re
 
 def read_at(place: Path, text: str) -> list[Fault]:
     """Return what a text states of the value at a place, which it may name or not."""
-    if formed := [put_at(place, fault) for _, fault in _matched(_FORMS, text)]:
+    if formed := [put_at(place, fault) for _, fault in _match_phrases(_FORMS, text)]:
         return formed
     clear = [
         put_at(place, fault)
@@ -303,7 +303,7 @@ def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
     return kept
 
 
-def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
+def _match_phrases(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
     """Yield the faults that phrases see in a text, each with its words."""
     low = text.lower()
     for phrase in phrases:
@@ -365,7 +365,7 @@ def path_of(name: str | None, above: str | None = None) -> Path:
     if above:
         upper = [part for part in re.split(r"[./\[\]]+", above.strip("/.'\"` :")) if part]
         parts = [*(upper[1:] if upper and upper[0] in _ROOTS else upper), *parts]
-    return _steps(parts)
+    return _path_steps(parts)
 
 
 def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
@@ -377,8 +377,10 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             names = [name]
             if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
                 names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
-            known = tuple(quoted_in(groups.get("known", ""))) or _listed(groups.get("known", ""))
-            near = _bare(groups.get("near"))
+            known = tuple(quoted_in(groups.get("known", ""))) or _list_names(
+                groups.get("known", "")
+            )
+            near = _without_quotes(groups.get("near"))
             if near is not None and (others := _or_else(match)):
                 near, known = None, tuple(filter(None, (near, *others)))
             rival = next(map(str, path_of(groups.get("rival"))), None)
@@ -396,7 +398,7 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
         case kind:
             value, near = groups.get("value"), groups.get("near")
             if value is not None and phrase in _FORMS:
-                value = _said(value)
+                value = _unquote_value(value)
             if index := groups.get("index"):
                 place = (*place, int(index))
             given = json_types([groups.get("given", "")])
@@ -414,14 +416,14 @@ def _or_else(match: re.Match[str]) -> list[str]:
     return [name for name in quoted_in(more[0].lstrip("'\"`")) if name.strip()] if more else []
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _list_names(text: str) -> tuple[str, ...]:
     return tuple(_NAME.findall(text)) if "," in text else ()
 
 
 _ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
 
 
-def _said(text: str) -> str:
+def _unquote_value(text: str) -> str:
     """Return a value without the marks around it; in double ones it is JSON."""
     if _ESCAPED.match(text):
         with suppress(ValueError):
@@ -432,7 +434,7 @@ def _said(text: str) -> str:
 _IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
 
 
-def _bare(text: str | None) -> str | None:
+def _without_quotes(text: str | None) -> str | None:
     return text and (quoted_in(text) or [text])[0]
 
 
@@ -486,7 +488,7 @@ def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None
     return None if is_word else stated
 
 
-def _ratio(text: str | None) -> float:
+def _read_ratio(text: str | None) -> float:
     above, _, below = (text or "0").partition("/")
     return float(above) / (float(below or 1) or 1)
 
@@ -525,21 +527,21 @@ def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
         return Fault("out_of_range", of_length=True)
     if kind == "exactly":
         exact = number_of(groups["high"])
-        return beyond((), exact, exact, of_length=True)
+        return beyond_bound((), exact, exact, of_length=True)
     if kind == "beyond":
-        limit, sent = _ratio(groups["limit"]), _ratio(groups["value"])
+        limit, sent = _read_ratio(groups["limit"]), _read_ratio(groups["value"])
         ends = (limit, None) if sent < limit else (None, limit)
-        return beyond((), *ends, of_length="length" in groups)
+        return beyond_bound((), *ends, of_length="length" in groups)
     if kind == "empty":
-        return beyond((), 1, None, of_length=True)
+        return beyond_bound((), 1, None, of_length=True)
     if kind == "sign":
-        return beyond((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
+        return beyond_bound((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
     low, high = number_of(groups.get("low")), number_of(groups.get("high"))
     is_open = ("above" in groups and low is not None) or ("below" in groups and high is not None)
-    return beyond((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
+    return beyond_bound((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
 
 
-def beyond(
+def beyond_bound(
     path: Path, low: float | None, high: float | None, *,
     exclusive: bool = False, of_length: bool = False,
 ) -> Fault:  # fmt: skip
@@ -554,7 +556,7 @@ def beyond(
     )  # fmt: skip
 
 
-def _steps(parts: JsonValue | list[str]) -> Path:
+def _path_steps(parts: JsonValue | list[str]) -> Path:
     return tuple(
         int(part) if isinstance(part, str) and part.isdecimal() else part
         for part in (parts if isinstance(parts, list) else ())

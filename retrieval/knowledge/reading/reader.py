@@ -21,7 +21,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.knowledge.reading.category import CODES, UNREAD, categorise, code_within
+from retrieval.knowledge.reading.category import CODES, UNREAD, categorise_error, code_within
 from retrieval.knowledge.reading.embedded import embedded_json
 from retrieval.knowledge.reading.faults import (
     Fault,
@@ -30,7 +30,7 @@ from retrieval.knowledge.reading.faults import (
     read_complaints,
     read_text,
 )
-from retrieval.knowledge.reading.places import place, strangers
+from retrieval.knowledge.reading.places import faults_of_others, place_fault
 from retrieval.knowledge.reading.signature import (
     inner_text,
     signature_of,
@@ -152,11 +152,11 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     absent = {fault.path for fault in said if fault.kind == "missing" and fault.path}
     found = [f for f in said if f.kind in ("missing", "unexpected") or f.path not in absent]
     is_cut = are_arguments_cut(message, parameters)
-    tied = (_tied(place(fault, parameters), parameters, leaves) for fault in found)
+    tied = (_tie_fault(place_fault(fault, parameters), parameters, leaves) for fault in found)
     tied = (_of_number(fault, parameters) for fault in tied)
     placed = [f for f in tied if f.path or not f.given_types or f.value_text is not None]
-    placed += [each for fault in placed for each in strangers(fault, parameters)]
-    faults = tuple(_dedupe(_joined(list(_dedupe(of_alternatives(placed))))))
+    placed += [each for fault in placed for each in faults_of_others(fault, parameters)]
+    faults = tuple(_distinct_faults(_join_faults(list(_distinct_faults(of_alternatives(placed))))))
     # Of files or code of its own, and not of the call; but for a value of it.
     is_of_program = bool(_PRINTED.match(message) or _SENT_CODE.search(message))
     if is_of_program:
@@ -169,7 +169,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
             for f in faults
         )
     faults = () if is_cut else faults
-    reading = categorise(
+    reading = categorise_error(
         error.type,
         code,
         without_values(message, [text for _, text in leaves] + _missing_names(faults)),
@@ -182,10 +182,10 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     )
     if (below := _below_root(message, leaves)) is not None:
         faults, reading = (below,), replace(reading, category="invalid_parameters")
-    faults = _placed(faults, reading.category, message, leaves)
+    faults = _place_faults(faults, reading.category, message, leaves)
     is_unplaced = not is_of_program and not any(fault.path for fault in faults)
     if is_unplaced and reading.category in _NAMING:
-        faults = (*faults, *_named(message, parameters))
+        faults = (*faults, *_named_fault(message, parameters))
     # What is neither sent nor missing may be anyone's data, and no name of a parameter.
     names = {
         str(part)
@@ -286,7 +286,7 @@ _SHORTEST = 4
 """Characters of a value from which on it stands in a message by no chance."""
 
 
-def _placed(
+def _place_faults(
     faults: tuple[Fault, ...], category: ErrorCategory, message: str, leaves: list[tuple[Path, str]]
 ) -> tuple[Fault, ...]:
     """The faults, where what names no place is about the only value of the call in the message."""
@@ -316,7 +316,7 @@ _A_NAME = re.compile(
 _SHAPED = re.compile(r"[a-z0-9][A-Z_-]|_")
 
 
-def _named(message: str, parameters: JsonObject) -> Iterator[Fault]:
+def _named_fault(message: str, parameters: JsonObject) -> Iterator[Fault]:
     """Yield a fault of unknown kind for the one key of the call that a message names.
 
     A message names a key in marks, or where the key has the shape of a name and of no plain word.
@@ -394,7 +394,7 @@ def _of_type(fault: Fault, parameters: JsonObject) -> Path:
 _IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
 
 
-def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
+def _tie_fault(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     """Find the parameter of a fault that the message names only by value or in other words."""
     if fault.given_types and not fault.path and fault.value_text is None:
         return replace(fault, path=_of_type(fault, parameters))
@@ -456,7 +456,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
             # Nothing is inside a plain value: pydantic names members of a union so (`limit.int`).
             return replace(fault, path=(name,))
         return fault
-    near = _called(str(name), parameters)
+    near = _parameter_called(str(name), parameters)
     if near is not None:
         return replace(fault, path=(near, *inside))
     own = [path for path, text in leaves if text == name]
@@ -469,7 +469,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
     return fault
 
 
-def _joined(faults: list[Fault]) -> list[Fault]:
+def _join_faults(faults: list[Fault]) -> list[Fault]:
     """Join two faults where one sentence states what is wrong and another what would be right."""
     for what in ("allowed", "suggested", "expected_format"):
         right = [f for f in faults if not f.path and getattr(f, what) and f.value_text is None]
@@ -489,7 +489,7 @@ def _joined(faults: list[Fault]) -> list[Fault]:
     return faults
 
 
-def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
+def _distinct_faults(faults: Iterable[Fault]) -> Iterator[Fault]:
     """Yield one fault per path and kind.
 
     A vague `invalid` yields to any clearer word on its path.
@@ -517,7 +517,7 @@ def _is_shown(value: JsonValue, text: str) -> bool:
     return text in (repr(value), canonical_json(value), json.dumps(value))
 
 
-def _called(name: str, parameters: JsonObject) -> str | None:
+def _parameter_called(name: str, parameters: JsonObject) -> str | None:
     """The one parameter that a message calls `name` in its own words (`Page size`, `date`)."""
     words = words_of(name)
     keys = list(islice(parameters, _MAX_LEAVES)) if words else []

@@ -14,7 +14,7 @@ from retrieval.knowledge.reading.faults import (
     FORMATS,
     Fault,
     FaultKind,
-    beyond,
+    beyond_bound,
     json_types,
     number_of,
     path_of,
@@ -45,7 +45,7 @@ _PYDANTIC = re.compile(
 def read_pydantic(message: str) -> Iterator[Fault]:
     """Yield the faults that pydantic's text names; none when it is not pydantic's."""
     for match in _PYDANTIC.finditer(message):
-        path = tuple(map(_step, re.split(r"\s*->\s*|\.", match["loc"].strip())))
+        path = tuple(map(_read_step, re.split(r"\s*->\s*|\.", match["loc"].strip())))
         for fault in _of_facts(path, match["type"], match["message"], {}):
             yield replace(fault, shown_input=match["value"] or None)
 
@@ -58,14 +58,14 @@ def read_structured(value: JsonValue, depth: int = 0) -> Iterator[Fault]:
 
 
 def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
-    text = next((words for key in _KEYS["words"] if (words := _words(issue.get(key)))), "")
+    text = next((words for key in _KEYS["words"] if (words := _join_words(issue.get(key)))), "")
     code = next((str(issue[key]) for key in _KEYS["code"] if isinstance(issue.get(key), str)), "")
-    place = _place(issue)
+    place = _issue_place(issue)
     members = list(_of_members(issue, depth)) if depth < _MAX_DEPTH else []
     if members:
         yield from members
     elif place is not None and (place or code) and (text or code):
-        yield from _of_facts(place, code, text, _facts(issue))
+        yield from _of_facts(place, code, text, _collect_facts(issue))
     elif said := _said_by_field(issue, with_texts=depth > 0):
         for at, words in said.items():
             yield from read_at(at, words)
@@ -94,7 +94,7 @@ def _of_members(issue: JsonObject, depth: int) -> Iterator[Fault]:
         yield from found.values()
 
 
-def _words(value: JsonValue) -> str:
+def _join_words(value: JsonValue) -> str:
     """Return a text, or several, a line each: `"message": ["size must be an integer", ...]`."""
     texts = value[:_MAX_ISSUES] if isinstance(value, list) else [value]
     if isinstance(value, dict) and len(value) == 1:
@@ -132,36 +132,36 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
     return said
 
 
-def _place(issue: JsonObject) -> Path | None:
+def _issue_place(issue: JsonObject) -> Path | None:
     """Where one issue states that it is; None when it states no place."""
     is_named = "reason" in issue or "message" in issue
     for key in _KEYS["place"]:
         found = issue.get(key)
         if isinstance(found, list):
-            steps = tuple(map(_step, found))
+            steps = tuple(map(_read_step, found))
             # FastAPI puts the part of the request before the path.
             return steps[1:] if len(steps) > 1 and steps[0] in _KEYS["request"] else steps
         if isinstance(found, str) and len(found) <= 200 and (key != "name" or is_named):
-            return steps_of(found.removeprefix("#")) if found[:1] in "/#." else _dotted(found)
+            return steps_of(found.removeprefix("#")) if found[:1] in "/#." else _dotted_path(found)
     return None
 
 
-def _dotted(text: str) -> Path:
+def _dotted_path(text: str) -> Path:
     return path_of(f"'{text}'") if text else ()
 
 
-def _step(part: Any) -> str | int:
+def _read_step(part: Any) -> str | int:
     return part if isinstance(part, int) else int(part) if str(part).isdecimal() else str(part)
 
 
-def _facts(issue: JsonObject) -> JsonObject:
+def _collect_facts(issue: JsonObject) -> JsonObject:
     held = (issue.get(key) for key in _KEYS["facts"])
     return {key: each for part in held if isinstance(part, dict) for key, each in part.items()} | {
         key: each for key, each in issue.items() if each is not None
     }
 
 
-def _fact(facts: JsonObject, what: str) -> JsonValue:
+def _find_fact(facts: JsonObject, what: str) -> JsonValue:
     return next((facts[key] for key in _KEYS[what] if facts.get(key) is not None), None)
 
 
@@ -172,19 +172,19 @@ def _of_facts(path: Path, code: str, text: str, facts: JsonObject) -> Iterator[F
     is_absent = facts.get("received") == "undefined" or "undefined" in text or text == "Required"
     if kind == "wrong_type" and is_absent:
         kind = "missing"
-    names = _list(_fact(facts, "names"))
+    names = _as_list(_find_fact(facts, "names"))
     if kind in ("missing", "unexpected"):
         places = [(*path, name) for name in names if isinstance(name, str)]
         yield from (Fault(kind, place) for place in places or [path])
         return
-    stated = _stated(kind, path, code, facts) if kind is not None else None
+    stated = _stated_fault(kind, path, code, facts) if kind is not None else None
     found = [stated] if stated is not None else read_at(path, text) if path or text else []
     for fault in found:
         is_vague = fault.kind == "invalid" and kind == "out_of_range"
         yield replace(fault, kind="out_of_range") if is_vague else fault
 
 
-def _stated(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault | None:
+def _stated_fault(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault | None:
     """Return the fault that the facts of an issue state.
 
     None where they say no more than its words.
@@ -192,26 +192,26 @@ def _stated(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault 
     fault = Fault(kind, path)
     match kind:
         case "not_allowed":
-            listed = _list(_fact(facts, "allowed"))
+            listed = _as_list(_find_fact(facts, "allowed"))
             allowed = tuple(each for each in listed if isinstance(each, str | int | float))
             right = allowed[0] if len(allowed) == 1 else None
             return replace(fault, allowed=allowed, stated=right) if allowed else None
         case "wrong_type":
-            expected = _fact(facts, "types")
+            expected = _find_fact(facts, "types")
             names = expected if isinstance(expected, list) else str(expected).split(",")
             types = json_types(map(str, names))
             return replace(fault, expected_types=types) if types else None
         case "bad_format":
-            form = _fact(facts, "pattern") or _fact(facts, "format")
+            form = _find_fact(facts, "pattern") or _find_fact(facts, "format")
             form = None if form == "regex" or not isinstance(form, str) else form.strip("/")
             return replace(fault, expected_format=FORMATS.get(form.lower(), form) if form else None)
         case "out_of_range":
-            return _beyond(path, code, facts)
-    step = _fact(facts, "step")
+            return _fault_beyond(path, code, facts)
+    step = _find_fact(facts, "step")
     return replace(fault, multiple_of=number_of(step)) if step is not None else None
 
 
-def _beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
+def _fault_beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
     low, high = number_of(facts.get("minimum")), number_of(facts.get("maximum"))
     limit = number_of(facts.get("limit"))
     if limit is not None:
@@ -223,8 +223,8 @@ def _beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
     is_open = facts.get("inclusive") is False or code.startswith("exclusive")
     if low is None and high is None:
         return None
-    return beyond(path, low, high, exclusive=is_open, of_length=of_length)
+    return beyond_bound(path, low, high, exclusive=is_open, of_length=of_length)
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else [] if value is None else [value]

@@ -58,7 +58,7 @@ def complaints_of(text: str) -> list[Complaint]:
     bare = _without_starts(text)
     is_list = _OF_ARGUMENTS.search(text[: len(text.strip()) - len(bare)]) is not None
     parts = [part for part in _BETWEEN.split(bare)[:_MAX_PARTS] if part.strip()]
-    found = [_locate(_without_starts(part)) for part in parts]
+    found = [_locate_complaint(_without_starts(part)) for part in parts]
     if any(each.is_located and not each.is_weak for each in found):
         return found
     are_located = [each.is_located for each in found]
@@ -66,7 +66,7 @@ def complaints_of(text: str) -> list[Complaint]:
         return [replace(each, is_weak=False) for each in found]
     if len(found) > 1 and all(are_located):
         return found
-    return [_locate(bare)]
+    return [_locate_complaint(bare)]
 
 
 def _without_starts(text: str) -> str:
@@ -79,7 +79,7 @@ def _without_starts(text: str) -> str:
     return text
 
 
-def _locate(whole: str) -> Complaint:
+def _locate_complaint(whole: str) -> Complaint:
     position, text = _position_in(whole)
     for form in _PLACES:
         found = compiled(f"(?m){form['pattern']}").search(text)
@@ -124,10 +124,10 @@ def steps_of(text: str) -> Path:
         found = found[1:]
     if text in _ROOTS:
         return ()
-    return tuple(_of_schema(found) if found[:1] == ["properties"] else map(_step, found))
+    return tuple(_of_schema(found) if found[:1] == ["properties"] else map(_read_step, found))
 
 
-def _step(text: str) -> str | int:
+def _read_step(text: str) -> str | int:
     return int(text) if text.isdecimal() and len(text) < 7 else text
 
 

@@ -73,11 +73,11 @@ def weakness_of(execution: Execution) -> str | None:
         return None
     result = execution.result
     error = "the result holds an error" if error_within(result) is not None else None
-    reasons = (_declared(execution), error, _emptiness(result))
+    reasons = (_declared_status(execution), error, _describe_emptiness(result))
     return ", and ".join(reason for reason in reasons if reason) or None
 
 
-def _declared(execution: Execution) -> str | None:
+def _declared_status(execution: Execution) -> str | None:
     words: list[JsonValue] = [execution.result_status]
     if isinstance(execution.result, dict):
         words.append(execution.result.get("status"))
@@ -91,7 +91,7 @@ def _declared(execution: Execution) -> str | None:
     return None
 
 
-def _emptiness(result: JsonValue) -> str | None:
+def _describe_emptiness(result: JsonValue) -> str | None:
     if result is None or not is_empty(result):
         return None
     if isinstance(result, str):

@@ -15,15 +15,17 @@ from mongo.contents import (
 from mongo.protocol import EventLog, Store
 from mongo.records import Event, ToolKey, decoded
 from retrieval.knowledge.memory import DOCUMENT, REPAIR, TROUBLE, VECTOR, MendedFailure, tool_of_row
-from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
+from retrieval.knowledge.session.session_calls import SessionCall, extract_values, session_call
 
 
-async def executions(log: EventLog, workspace: str, ids: Sequence[str]) -> list[StoredExecution]:
+async def read_executions(
+    log: EventLog, workspace: str, ids: Sequence[str]
+) -> list[StoredExecution]:
     """Return those of the executions that exist, in the order of the ids; without input schemas."""
     return [execution_of(each) for each in await log.find(workspace, "execution", ids)]
 
 
-async def marks(log: EventLog, tool: ToolKey, limit: int) -> list[FailureRecord]:
+async def read_marks(log: EventLog, tool: ToolKey, limit: int) -> list[FailureRecord]:
     """Return the latest marked failures of one tool, newest first."""
     found = await log.latest(tool.workspace, "mark", limit, tool=tool)
     return [replace(decoded(FailureRecord, e.data), principal=e.principal) for e in found]
@@ -38,7 +40,9 @@ async def promotion_history(
     return [decoded(PromotionEvent, each.data) for each in found]
 
 
-async def suggestion(log: EventLog, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
+async def read_suggestion(
+    log: EventLog, workspace: str, suggestion_id: str
+) -> IssuedSuggestion | None:
     """Return a suggestion that was answered earlier."""
     found = await log.find(workspace, "suggestion", [suggestion_id])
     return decoded(IssuedSuggestion, found[0].data) if found else None
@@ -56,7 +60,7 @@ class StoreCounts:
     """The vectors among `pending`: of what is learned, but not found by its likeness yet."""
 
 
-async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
+async def count_rows(store: Store, workspace: str | None = None) -> StoreCounts:
     """Return how much there is; cheap enough for a health page."""
     # The cursors first: the log only grows, so none of them is beyond what is read after it.
     cursors, heads = await store.knowledge.cursors(), await store.events.heads()
@@ -88,7 +92,7 @@ async def lag_s(store: Store, workspace: str) -> float:
     return max(0.0, (datetime.now(UTC) - waiting[0].received_at).total_seconds())
 
 
-async def execution(log: EventLog, workspace: str, execution_id: str) -> Execution | None:
+async def load_execution(log: EventLog, workspace: str, execution_id: str) -> Execution | None:
     """Return an execution with its input schema put back; None when there is none."""
     found = await log.find(workspace, "execution", [execution_id])
     if not found:
@@ -100,10 +104,10 @@ async def execution(log: EventLog, workspace: str, execution_id: str) -> Executi
     return stored.execution.model_copy(update={"input_schema": schemas.get(stored.schema_hash)})
 
 
-async def repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure]:
+async def latest_repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure]:
     """Return the latest repairs of one tool, by agents and by suggestions, newest first."""
     rows = await store.knowledge.scan(tool.workspace, REPAIR.name, limit, by="rank", tool=tool)
-    return [REPAIR.decode(row) for row in rows]
+    return [REPAIR.decode_row(row) for row in rows]
 
 
 _MAX_WHOLE = 300_000
@@ -122,6 +126,6 @@ def session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
         if call.outcome == "success":
             size += len(event.data)
             whole = call.result if size <= _MAX_WHOLE else None
-            values = extract(call.result)
+            values = extract_values(call.result)
             found.append(session_call(call.tool_name, call.parameters, values, whole))
     return tuple(reversed(found))

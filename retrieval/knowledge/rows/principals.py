@@ -27,7 +27,7 @@ def key_mark(principal: str) -> str:
     return "" if principal == OWNER else sha256(principal.encode()).hexdigest()[:8]
 
 
-def marked(text: str, digest: Callable[[str], str]) -> str:
+def make_mark(text: str, digest: Callable[[str], str]) -> str:
     """Return the mark of an agent or session, of a text that `mongo.contents.named` has made."""
     principal, found, name = text.partition(BETWEEN)
     return f"{key_mark(principal)}.{digest(name)}" if found else digest(text)
@@ -35,7 +35,7 @@ def marked(text: str, digest: Callable[[str], str]) -> str:
 
 def agent_mark(agent: str) -> str:
     """Return a short mark of an agent's name, empty where it has none."""
-    return marked(agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else "")
+    return make_mark(agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else "")
 
 
 def principal_of(mark: str) -> str:
@@ -50,7 +50,7 @@ def principals_of(marks: Collection[str]) -> int:
     return len(set(map(principal_of, marks)))
 
 
-def others(marks: Iterable[str], asker: str) -> int:
+def count_others(marks: Iterable[str], asker: str) -> int:
     """Return how many others some marks are to one that asks.
 
     All of another principal count as one.
@@ -62,13 +62,13 @@ def others(marks: Iterable[str], asker: str) -> int:
     return len(set(told) - {(own, asker)})
 
 
-def loudest(marks: Collection[str]) -> str:
+def largest_principal(marks: Collection[str]) -> str:
     """Return the principal with the most marks: of a full table, one of its marks makes room."""
     counts = Counter(map(principal_of, marks))
     return max(counts, key=lambda each: (counts[each], each))
 
 
-def capped(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
+def cap_marks(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
     """How many marks count: `MOST_OF_ONE` of a principal, where there are others, also `beside`."""
     counts = Counter(map(principal_of, marks))
     if len(counts.keys() | set(map(principal_of, beside))) < 2:
@@ -97,7 +97,7 @@ def capped_against(against: Collection[str], for_it: Collection[str]) -> int:
     """
     if is_one_stranger(map(principal_of, against), map(principal_of, for_it)):
         return 1
-    return capped(against, for_it)
+    return cap_marks(against, for_it)
 
 
 def fairly_heard(
@@ -138,14 +138,14 @@ def drop_loudest(items: list[T], limit: int, mark: Callable[[T], str]) -> None:
         if principals_of(marks) == 1:
             del items[:-limit]
             return
-        whose = loudest(marks)
+        whose = largest_principal(marks)
         del items[next(at for at, each in enumerate(items) if principal_of(mark(each)) == whose)]
 
 
 def make_room(table: dict[str, T], key: str, limit: int, rank: Callable[[str], int]) -> None:
     """Of a full table the lowest goes: of the principal that has the most in it."""
     if key not in table and len(table) >= limit:
-        whose = loudest([*table, key])
+        whose = largest_principal([*table, key])
         of_one = [each for each in table if principal_of(each) == whose]
         del table[min(of_one or table, key=rank)]
 
@@ -167,7 +167,7 @@ class FairWeights:
     of_others: float
 
     @classmethod
-    def among(cls, calls: int, agents: Mapping[str, int]) -> Self:
+    def from_calls(cls, calls: int, agents: Mapping[str, int]) -> Self:
         """Return the fair in so many calls, with the sample of who made them."""
         others = calls - sum(agents.values())
         if len(agents) + (others > 0) <= 1:
@@ -179,7 +179,7 @@ class FairWeights:
         of_agent = {each: min(1.0, MAX_WEIGHT_OF_AGENT / made_by[whose[each]]) for each in agents}
         return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
 
-    def weight(self, calls: int, agents: Mapping[str, int]) -> float:
+    def fair_weight(self, calls: int, agents: Mapping[str, int]) -> float:
         """Return the weight of some of these calls, with the sample of who made those.
 
         At most `calls`.

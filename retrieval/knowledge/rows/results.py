@@ -64,20 +64,24 @@ def error_within(result: JsonValue, depth: int = _MAX_DEPTH) -> ExecutionError |
     )
     if error is None and code is None and not is_said:
         return None
-    words = _words(error) or _words(members) or ("the call had no success" if is_said else "")
+    words = (
+        _error_words(error)
+        or _error_words(members)
+        or ("the call had no success" if is_said else "")
+    )
     message = words or f"HTTP {code}"
     return ExecutionError(
         message=bounded_text(message, _MAX_MESSAGE), code=None if code is None else str(code)
     )
 
 
-def _words(error: JsonValue) -> str:
+def _error_words(error: JsonValue) -> str:
     if isinstance(error, str):
         return error.strip()
     if isinstance(error, list):
-        return _words(error[0]) if error else ""
+        return _error_words(error[0]) if error else ""
     if isinstance(error, dict):
-        found = (_words(error.get(name)) for name in _WORDS if name in error)
+        found = (_error_words(error.get(name)) for name in _WORDS if name in error)
         return next(filter(None, found), "")
     return ""
 

@@ -106,7 +106,7 @@ class VersionStatistics:
             self.trials = with_trial(self.trials, trial)
         else:
             counted = "success" if known.is_success else "failure"
-            self.trials = merged(self.trials, [trial])
+            self.trials = merge_trials(self.trials, [trial])
         self.last_seen = at if self.last_seen is None else max(at, self.last_seen)
         if counted is None:
             self.successes += trial.is_success
@@ -137,7 +137,7 @@ class ToolTrials:
     negative_tags: dict[str, datetime] = field(default_factory=dict)
     """Tags given by marks, each behind the mark of its principal, with their latest use."""
 
-    def tags(self, own: str | None = None) -> list[str]:
+    def list_negative_tags(self, own: str | None = None) -> list[str]:
         """Return the negative tags: of the asker's principal, or of two; all without an asker."""
         said = (each.rpartition(BETWEEN) for each in self.negative_tags)
         by_tag = gathered((tag, by) for by, _, tag in said)
@@ -199,15 +199,17 @@ def moment_of(trial: Trial) -> datetime:
     return datetime.fromtimestamp(trial.at, UTC)
 
 
-def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
+def merge_trials(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
     """Return the latest trials of all sets, oldest first.
 
     `limit` of them, and referrals next to them.
     """
-    return _latest(sorted(gravest(trial for each in sets for trial in each).values()), limit)
+    return _latest_trials(
+        sorted(gravest_trials(trial for each in sets for trial in each).values()), limit
+    )
 
 
-def gravest(trials: Iterable[Trial]) -> dict[str, Trial]:
+def gravest_trials(trials: Iterable[Trial]) -> dict[str, Trial]:
     """By its key, what holds of each call: a mark states more than the failure that it is about."""
     by_key: dict[str, Trial] = {}
     for trial in trials:
@@ -228,20 +230,22 @@ def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -
     """As `merged`, of what it returned and one trial of a call that is not in it: much cheaper."""
     latest = list(trials)
     insort(latest, trial)
-    return _latest(latest, limit)
+    return _latest_trials(latest, limit)
 
 
-def _latest(trials: list[Trial], limit: int) -> list[Trial]:
+def _latest_trials(trials: list[Trial], limit: int) -> list[Trial]:
     if len(trials) <= min(limit, MAX_REFERRALS):
         return trials
     if "referral" not in map(_KIND_OF, trials):
-        return _fitting(trials, limit)
+        return _fit_trials(trials, limit)
     referrals = [each for each in trials if each.kind == "referral"]
     others = [each for each in trials if each.kind != "referral"]
-    return sorted([*_fitting(others, limit), *_fitting(referrals, max(MAX_REFERRALS, limit // 4))])
+    return sorted(
+        [*_fit_trials(others, limit), *_fit_trials(referrals, max(MAX_REFERRALS, limit // 4))]
+    )
 
 
-def _fitting(trials: list[Trial], limit: int) -> list[Trial]:
+def _fit_trials(trials: list[Trial], limit: int) -> list[Trial]:
     """Return the latest; of several principals the one with the most makes room."""
     if len(trials) > limit and len(set(map(_BY_OF, trials))) > 1:
         drop_loudest(trials, limit, lambda each: f"{each.by}.")

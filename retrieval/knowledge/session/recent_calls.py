@@ -61,7 +61,7 @@ class RecentCall:
     """Unit length, shape (dimension,); None until a question needed it."""
 
     @classmethod
-    def of(cls, stored: StoredExecution) -> "RecentCall":
+    def from_stored(cls, stored: StoredExecution) -> "RecentCall":
         """Return what is kept of an execution."""
         call = stored.execution
         message = call.error.message if call.error is not None else ""
@@ -71,7 +71,7 @@ class RecentCall:
             outcome=call.outcome,
             agent=call.agent,
             principal=stored.principal,
-            what=digest_of(call.parameters, call.context) + _digest(message),
+            what=digest_of(call.parameters, call.context) + _digest_text(message),
             text=call_text(call.tool_name, call.parameters, call.context),
             words=words_of(call.parameters, call.context),
         )
@@ -79,10 +79,10 @@ class RecentCall:
 
 def digest_of(parameters: JsonObject, context: str | None) -> bytes:
     """Return eight bytes that are the same for calls of the same parameters and context."""
-    return _digest(canonical_json([parameters, context or ""]))
+    return _digest_text(canonical_json([parameters, context or ""]))
 
 
-def _digest(text: str) -> bytes:
+def _digest_text(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST).digest()
 
 
@@ -114,17 +114,17 @@ class RecentCalls:
             StoreError: the log cannot be read.
         """
         known = self._tools.get(tool) or _OfTool()
-        found = await self._newer(tool, known.position)
+        found = await self._find_newer(tool, known.position)
         if found:
             calls = [*known.calls.values(), *found]
-            self._tools[tool] = known = await asyncio.to_thread(_kept, calls)
+            self._tools[tool] = known = await asyncio.to_thread(_keep_calls, calls)
         return list(known.calls.values())
 
-    def clear(self) -> None:
+    def clear_calls(self) -> None:
         """Forget everything: calls may have been erased."""
         self._tools.clear()
 
-    async def _newer(self, tool: ToolKey, position: int) -> list[RecentCall]:
+    async def _find_newer(self, tool: ToolKey, position: int) -> list[RecentCall]:
         """Return the calls above a position, or the latest of them, the latest last."""
         found: list[RecentCall] = []
         before, size = None, 0
@@ -134,7 +134,7 @@ class RecentCalls:
                 tool.workspace, "execution", next(pages, _PAGES[-1]), tool=tool, before=before
             )
             newer = [event for event in events if event.position > position]
-            found += await asyncio.to_thread(_read, newer)
+            found += await asyncio.to_thread(_read_calls, newer)
             if not events or len(newer) < len(events):
                 break
             before = events[-1].position
@@ -142,11 +142,11 @@ class RecentCalls:
         return found[::-1]
 
 
-def _read(events: Iterable[Event]) -> list[RecentCall]:
-    return [RecentCall.of(execution_of(event)) for event in events]
+def _read_calls(events: Iterable[Event]) -> list[RecentCall]:
+    return [RecentCall.from_stored(execution_of(event)) for event in events]
 
 
-def _kept(calls: Sequence[RecentCall]) -> _OfTool:
+def _keep_calls(calls: Sequence[RecentCall]) -> _OfTool:
     kept = _OfTool(calls[-1].position)
     numbers: Counter[Outcome] = Counter()
     for call in reversed(calls):
@@ -170,7 +170,7 @@ class CallQuestion:
     vector: NDArray[np.float32]
 
     @classmethod
-    def of(
+    def from_call(
         cls, parameters: JsonObject, context: str | None, vector: NDArray[np.float32]
     ) -> "CallQuestion":
         """Return the question after calls like this one."""
@@ -194,7 +194,7 @@ async def rank_calls(
         vectors = await embedder.embed([call.text for call in lacking], "document")
         for call, made in zip(lacking, vectors, strict=True):
             call.vector = made.astype(np.float16)
-    ranked = [(call, _likeness(call, question, by_words)) for by_words, call in chosen]
+    ranked = [(call, _call_likeness(call, question, by_words)) for by_words, call in chosen]
     return sorted(ranked, key=lambda each: (-each[1], -each[0].position))[:limit]
 
 
@@ -213,7 +213,7 @@ def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[f
     return cosines
 
 
-def _likeness(call: RecentCall, question: CallQuestion, by_words: float) -> float:
+def _call_likeness(call: RecentCall, question: CallQuestion, by_words: float) -> float:
     if call.vector is None or call.what.startswith(question.digest):
         return 1.0
     cosine = float(call.vector.astype(np.float32) @ question.vector)

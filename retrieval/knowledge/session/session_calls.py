@@ -77,24 +77,24 @@ class SessionCall:
         kind, result = nouns_of(self.tool_name), self.result
         if isinstance(result, str) and _ONE_WORD.fullmatch(result):
             result = {"name": result.strip()}
-        found = _records(result, kind, self.tool_name, 0)
+        found = _walk_records(result, kind, self.tool_name, 0)
         return tuple(islice(found, _MAX_RECORDS))
 
 
-def extract(result: JsonValue) -> JsonObject:
+def extract_values(result: JsonValue) -> JsonObject:
     """Return the plain values of a result by place, bounded.
 
     Of a text those of its JSON, or its words.
     """
     found: dict[str, list[JsonValue]] = {}
-    for place, value in islice(_values(result, 0), _MAX_LEAVES):
+    for place, value in islice(_walk_values(result, 0), _MAX_LEAVES):
         known = found.setdefault(place, [])
         if not any(same_json(value, each) for each in known):
             known.append(value)
     return dict(found.items())
 
 
-def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
+def _walk_values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(result, str):
         yield from _of_text(result[:_MAX_TEXT], depth)
         return
@@ -120,7 +120,7 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
             if pairs:
                 return
         else:
-            yield from _values(whole, depth + 1)
+            yield from _walk_values(whole, depth + 1)
             return
     if 0 < len(text) <= _LONGEST:
         yield "text", text
@@ -143,7 +143,7 @@ def session_call(
     return SessionCall(tool_name, values, sources, holders, result)
 
 
-def _records(
+def _walk_records(
     value: JsonValue, kind: frozenset[str], tool_name: str, depth: int
 ) -> Iterator[Record]:
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= _MAX_READ:
@@ -155,7 +155,7 @@ def _records(
         return
     if isinstance(value, list):
         for item in value[:_MAX_RECORDS]:
-            yield from _records(item, kind, tool_name, depth + 1)
+            yield from _walk_records(item, kind, tool_name, depth + 1)
     elif isinstance(value, dict):
         fields = _plain_values(value)
         for name, held in islice(value.items(), _MAX_FIELDS):  # what it says of itself, one deeper
@@ -165,8 +165,8 @@ def _records(
             yield Record(tool_name, kind, fields)
         for name, held in islice(value.items(), _MAX_FIELDS):
             if isinstance(held, dict | list | str):
-                inner = singular(words_of(name)) - WORDS["of_envelopes_of_results"]
-                yield from _records(held, inner or kind, tool_name, depth + 1)
+                inner = singular_words(words_of(name)) - WORDS["of_envelopes_of_results"]
+                yield from _walk_records(held, inner or kind, tool_name, depth + 1)
 
 
 def _plain_values(value: JsonObject) -> JsonObject:
@@ -181,10 +181,10 @@ def _plain_values(value: JsonObject) -> JsonObject:
 def nouns_of(tool_name: str) -> frozenset[str]:
     """Return what a tool is about: its name's words without its verb, each in its singular."""
     words = words_of(tool_name)
-    return singular(words[1:] if len(words) > 1 else words)
+    return singular_words(words[1:] if len(words) > 1 else words)
 
 
-def singular(words: Sequence[str]) -> frozenset[str]:
+def singular_words(words: Sequence[str]) -> frozenset[str]:
     """Return words without the usual ending of plurals."""
     return frozenset(
         f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4

@@ -28,7 +28,11 @@ def contract_changes(
     old, new = view_of_schema(before).parameters, view_of_schema(after).parameters
     said = [
         *((name, "was taken out") for name in old if name not in new),
-        *((name, each) for name in new for each in _said(old.get(name), new[name], profile)),
+        *(
+            (name, each)
+            for name in new
+            for each in _describe_change(old.get(name), new[name], profile)
+        ),
     ]
     said.sort(key=lambda each: not each[1].startswith(_REQUIRED))  # what breaks most calls first
     named = ((shown, each) for name, each in said if (shown := bounded_name(name)))
@@ -38,7 +42,7 @@ def contract_changes(
     ]
 
 
-def _said(
+def _describe_change(
     old: ParameterView | None, new: ParameterView, profile: ToolProfile | None
 ) -> Iterator[str]:
     if new.required and (old is None or not old.required):
@@ -57,16 +61,16 @@ def _said(
     if old.types and new.types and not set(old.types) <= set(new.types):
         yield f"must now be of type {' or '.join(new.types)} (was {' or '.join(old.types)})"
     if gone := [each for each in old.allowed if each not in new.allowed and new.allowed]:
-        yield f"no longer takes {_listed(gone)}"
+        yield f"no longer takes {_list_values(gone)}"
     if new.allowed and not old.allowed:
-        yield f"now takes only {_listed(new.allowed)}"
+        yield f"now takes only {_list_values(new.allowed)}"
     if new.maximum is not None and (old.maximum is None or new.maximum < old.maximum):
         yield f"must now be at most {new.maximum:g}"
     if new.minimum is not None and (old.minimum is None or new.minimum > old.minimum):
         yield f"must now be at least {new.minimum:g}"
 
 
-def _listed(values: Sequence[JsonValue]) -> str:
+def _list_values(values: Sequence[JsonValue]) -> str:
     shown = ", ".join(quoted(each, _MAX_VALUE) for each in values[:_MAX_LISTED])
     return shown + (" and others" if len(values) > _MAX_LISTED else "")
 

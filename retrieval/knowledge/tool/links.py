@@ -41,7 +41,7 @@ class LinkCounts:
     among: int = 0
     missed: int = 0
 
-    def learn(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
+    def learn_success(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
         """Count one success, in place."""
         # Whatever the type: what a text prints as `5` is the number 5.
         is_there = str(sent) in map(str, values)
@@ -60,10 +60,10 @@ class Links:
 
     by_place: dict[str, dict[str, LinkCounts]] = field(default_factory=dict)
 
-    def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
+    def learn_values(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
         """Count a success's values against what its session had before, in place."""
-        calls = _latest(earlier)
-        sources = _sources(calls)
+        calls = _latest_calls(earlier)
+        sources = _value_sources(calls)
         for path, sent in leaves_like(parameters, ()):
             if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
                 continue
@@ -72,9 +72,9 @@ class Links:
             text = str(sent)
             found = [source for call in calls for source in call.holders.get(text, ())]
             for source in dict.fromkeys([*known, *found]):
-                self._link(place, source).learn(sources[source], sent)
+                self._link_counts(place, source).learn_success(sources[source], sent)
 
-    def _link(self, place: str, source: str) -> LinkCounts:
+    def _link_counts(self, place: str, source: str) -> LinkCounts:
         if place not in self.by_place and len(self.by_place) >= _MAX_PLACES:
             return LinkCounts()
         known = self.by_place.setdefault(place, {})
@@ -85,7 +85,7 @@ class Links:
             del known[least]
         return known.setdefault(source, LinkCounts())
 
-    def candidates(
+    def list_candidates(
         self, place: str, earlier: Sequence[SessionCall], *, tool: str = ""
     ) -> Iterator[tuple[str, list[JsonValue], LinkCounts]]:
         """The session's values that a place of a `tool` may take, each source's with its link.
@@ -94,7 +94,7 @@ class Links:
         a name such as `id` only those of the kind that the tool is about.
         """
         known, wanted = self.by_place.get(place, {}), words_of(place)
-        for source, values in _sources(_latest(earlier)).items():
+        for source, values in _value_sources(_latest_calls(earlier)).items():
             other, where = source.split("\x1f", 1)
             *above, key = _KEY.split(where)
             is_named = not where.startswith(ARGUMENT) and words_of(key) == wanted
@@ -114,14 +114,14 @@ def _may_be_of(tool: str, other: str, above: Sequence[str]) -> bool:
     return not about or not kind.isdisjoint(about)
 
 
-def _latest(earlier: Sequence[SessionCall]) -> Collection[SessionCall]:
+def _latest_calls(earlier: Sequence[SessionCall]) -> Collection[SessionCall]:
     calls: dict[str, SessionCall] = {}
     for call in reversed(earlier[-MAX_CALLS:]):
         calls.setdefault(call.tool_name, call)
     return calls.values()
 
 
-def _sources(calls: Iterable[SessionCall]) -> dict[str, list[JsonValue]]:
+def _value_sources(calls: Iterable[SessionCall]) -> dict[str, list[JsonValue]]:
     sources: dict[str, list[JsonValue]] = {}
     for call in calls:
         sources.update(call.sources)

@@ -20,11 +20,22 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.tables import gathered
 from retrieval.knowledge.rewrites import edits as ed
-from retrieval.knowledge.rewrites.edit_effects import applied, changed_names, effect_key
-from retrieval.knowledge.rewrites.edits import edit_key, is_masked, names_of, places_of, touches
-from retrieval.knowledge.rewrites.rewriting import candidates, differences
-from retrieval.knowledge.rows.principals import capped, capped_against, drop_loudest, others
-from retrieval.knowledge.values.parameters import EVERY, Path, first, leaves_like, value_at
+from retrieval.knowledge.rewrites.edit_effects import changed_names, effect_key, try_edits
+from retrieval.knowledge.rewrites.edits import (
+    edit_key,
+    is_masked,
+    names_of,
+    places_of,
+    touch_same_place,
+)
+from retrieval.knowledge.rewrites.rewriting import candidate_edits, find_differences
+from retrieval.knowledge.rows.principals import (
+    cap_marks,
+    capped_against,
+    count_others,
+    drop_loudest,
+)
+from retrieval.knowledge.values.parameters import EVERY, Path, first_path, leaves_like, value_at
 from retrieval.knowledge.values.scalars import same_value, type_of
 from retrieval.knowledge.values.texts import is_number
 
@@ -94,7 +105,7 @@ class FirstCall:
     is_whole: bool = True
     execution_ids: list[str] = field(default_factory=list)
 
-    def learn(
+    def learn_session(
         self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str
     ) -> None:
         """Add one session, in place."""
@@ -173,13 +184,13 @@ def learned_repairs(
     own = [each for each in changes if _is_open(each, examples, parameters, agent, is_common)]
     told = sorted(
         _by_effect(own, parameters),
-        key=lambda each: (len(each.otherwise) - len(_own_examples(each, own)), _rank(each)),
+        key=lambda each: (len(each.otherwise) - len(_own_examples(each, own)), _change_rank(each)),
     )
     found: list[LearnedRepair] = []
     for change in told[:_MOST]:
         if any(_says_less(change, each, examples) for each in found):
             continue
-        repair = _together(change, told, changes, examples, parameters)
+        repair = _combine_changes(change, told, changes, examples, parameters)
         if repair is None or not _is_usual(repair, is_common):
             continue
         if repair.edits not in [each.edits for each in found]:
@@ -192,7 +203,9 @@ def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> froz
     if not isinstance(change.edit, ed.Remove):
         return change.mended
     [place] = places_of(change.edit)
-    moved = (each.mended for each in changes if place in ed.reads(each.edit) and each != change)
+    moved = (
+        each.mended for each in changes if place in ed.read_paths(each.edit) and each != change
+    )
     return change.mended.difference(*moved)
 
 
@@ -202,10 +215,10 @@ def _says_less(
     """Whether a change is a less general explanation of what a repair states of the same calls."""
     mended = {each.execution_id for each in repair.mended}
     is_same = all(examples[at].execution_id in mended for at in change.mended)
-    return is_same and any(touches(change.edit, edit) for edit in repair.edits)
+    return is_same and any(touch_same_place(change.edit, edit) for edit in repair.edits)
 
 
-def _together(
+def _combine_changes(
     start: CommonChange,
     beside: Sequence[CommonChange],
     changes: Sequence[CommonChange],
@@ -220,7 +233,7 @@ def _together(
         # A value that some put instead of another may be their next intent.
         least = 1.0 if isinstance(other.edit, ed.Replace | ed.Put) else _TOGETHER
         often = len(start.mended & other.mended) >= max(1, least * len(could))
-        if often and not any(touches(other.edit, each.edit) for each in together):
+        if often and not any(touch_same_place(other.edit, each.edit) for each in together):
             together.append(other)
             mended -= other.otherwise
     # Changes of what others of the same repair put there: a new name's value in another type.
@@ -228,8 +241,8 @@ def _together(
     for each in changes:
         if (
             mended <= each.mended
-            and applied(parameters, [each.edit]) is None
-            and applied(parameters, [*edits, each.edit]) is not None
+            and try_edits(parameters, [each.edit]) is None
+            and try_edits(parameters, [*edits, each.edit]) is not None
         ):
             together.append(each)
             edits.append(each.edit)
@@ -240,7 +253,7 @@ def _together(
     for_it, against = ({examples[at].session for at in some} for some in (mended, otherwise))
     return LearnedRepair(
         tuple(edits),
-        sessions=capped(for_it, against),
+        sessions=cap_marks(for_it, against),
         otherwise=capped_against(against, for_it),
         is_general=any(each.is_general for each in together),
         mended=tuple(examples[at] for at in sorted(mended)),
@@ -260,27 +273,27 @@ def _is_half(
     edits: Sequence[ed.Edit], examples: Sequence[RepairExample], parameters: JsonObject
 ) -> bool:
     """Return whether most of the examples put in or took out something that the edits do not."""
-    places = [place for edit in edits for place in (*places_of(edit), *ed.reads(edit))]
+    places = [place for edit in edits for place in (*places_of(edit), *ed.read_paths(edit))]
     only_loses = all(isinstance(edit, ed.Remove) for edit in edits)
     left: Counter[Path] = Counter()
     for each in examples:
-        new, gone, _ = differences(each.failed, each.mended)
+        new, gone, _ = find_differences(each.failed, each.mended)
         there = {path for path in gone if not _is_absent(parameters, path)}
-        unmet = [path for path in new | there if not any(_meet(path, at) for at in places)]
+        unmet = [path for path in new | there if not any(_paths_meet(path, at) for at in places)]
         # Where it went to another place each time, it is no loss either.
         left.update(unmet[:1] and [()] if only_loses else unmet)
     return any(count >= max(1, _TOGETHER * len(examples)) for count in left.values())
 
 
 def _is_absent(parameters: JsonObject, path: Path) -> bool:
-    return EVERY not in path and _at(parameters, path) == _MISSING
+    return EVERY not in path and _value_or_none(parameters, path) == _MISSING
 
 
-def _meet(one: Path, other: Path) -> bool:
+def _paths_meet(one: Path, other: Path) -> bool:
     return all(a == b or EVERY in (a, b) for a, b in zip(one, other, strict=False))
 
 
-def _rank(change: CommonChange) -> int:
+def _change_rank(change: CommonChange) -> int:
     """Return the order of explanations of the same examples: what is more general first."""
     match change.edit:
         case ed.FromError() | ed.Clamp(minimum=None, maximum=None):
@@ -331,30 +344,30 @@ def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
     known += [edit.before for edit in repair.edits if isinstance(edit, ed.Replace)]
     names = {name for edit in repair.edits for name in names_of(edit)}
     failed, mended = (
-        {name: _opened(value, known) for name, value in call.items() if name in names}
+        {name: _open_value(value, known) for name, value in call.items() if name in names}
         for call in (latest.failed, latest.mended)
     )
     return failed, mended
 
 
-def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
+def _open_value(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
     if any(same_json(value, each) for each in known):
         return value
     if isinstance(value, dict):
-        return {name: _opened(each, known) for name, each in value.items()}
+        return {name: _open_value(each, known) for name, each in value.items()}
     if isinstance(value, list):
-        return [_opened(each, known) for each in value]
+        return [_open_value(each, known) for each in value]
     return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
 
 
 def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonObject) -> bool:
     """Whether the values that an edit reads have the form of those that it was learned from."""
     if isinstance(edit, ed.Put):
-        befores = {canonical_json(value_at(e.failed, first(edit.path))) for e in examples}
-        now = canonical_json(value_at(parameters, first(edit.path)))
+        befores = {canonical_json(value_at(e.failed, first_path(edit.path))) for e in examples}
+        now = canonical_json(value_at(parameters, first_path(edit.path)))
         return len(befores) > 1 or now in befores
     forms = edit.through if isinstance(edit, ed.Take) else (edit,)
-    [path] = ed.reads(edit) if not isinstance(edit, ed.Fill | ed.Add) else [()]
+    [path] = ed.read_paths(edit) if not isinstance(edit, ed.Fill | ed.Add) else [()]
     if any(isinstance(form, _OF_EXAMPLES) for form in forms):
         pairs = {
             canonical_json([value_at(e.failed, old), value_at(e.mended, new)])
@@ -367,8 +380,8 @@ def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonO
             return False  # one value's other form is a value
     if not any(isinstance(form, ed.Respell | ed.Rewrite | ed.Pad) for form in forms):
         return True
-    whole, ends = _signs(parameters, path)
-    known = [_signs(each.failed, path) for each in examples]
+    whole, ends = _value_signs(parameters, path)
+    known = [_value_signs(each.failed, path) for each in examples]
     return whole <= {s for each, _ in known for s in each} and ends <= {
         s for _, each in known for s in each
     }
@@ -378,14 +391,14 @@ _OF_EXAMPLES = (ed.Rewrite, ed.Scale, ed.Cut, ed.Pad)
 """Forms whose own values are read off the examples: one example shows no more than one value."""
 
 
-def _signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], frozenset[str]]:
+def _value_signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], frozenset[str]]:
     """Return the kinds of characters of the values at a path, and those that they begin with."""
     values = [str(value) for _, value in leaves_like(parameters, path)] if path else []
-    whole = {_sign(sign) for value in values for sign in value[:_MOST_SIGNS]}
-    return frozenset(whole), frozenset(_sign(value[0]) for value in values if value)
+    whole = {_sign_of(sign) for value in values for sign in value[:_MOST_SIGNS]}
+    return frozenset(whole), frozenset(_sign_of(value[0]) for value in values if value)
 
 
-def _sign(sign: str) -> str:
+def _sign_of(sign: str) -> str:
     if sign.isdigit():
         return "9"
     return ("A" if sign.isupper() else "a") if sign.isalpha() else sign
@@ -410,7 +423,7 @@ def _is_open(
     agents = {examples[at].agent for at in change.mended}
     if not carries_value(change.edit) or agent in agents or is_common(change.edit):
         return True
-    return others(agents, agent) >= MIN_AGENTS
+    return count_others(agents, agent) >= MIN_AGENTS
 
 
 def brings_key(edit: ed.Edit) -> bool:
@@ -447,7 +460,7 @@ def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[
     """
     effects: dict[str, CommonChange] = {}
     for change in changes:
-        made = applied(parameters, [change.edit])
+        made = try_edits(parameters, [change.edit])
         if made is None:
             continue
         key = effect_key(made, changed_names(parameters, made))
@@ -475,11 +488,11 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     edits: dict[str, ed.Edit] = {}
     for at, each in own:
         of_sources = [edit for edit in each.edits if isinstance(edit, _OF_SOURCES)]
-        for edit in (*of_sources, *candidates(each.failed, each.mended)):
+        for edit in (*of_sources, *candidate_edits(each.failed, each.mended)):
             key = edit_key([edit])
             edits.setdefault(key, edit)
             made_by.setdefault(key, set()).add(at)
-    general = {edit_key([edit]): edit for edit in _bounds([each for _, each in own])}
+    general = {edit_key([edit]): edit for edit in _find_bounds([each for _, each in own])}
     edits |= general
     by_place = gathered((edits[key].path, key) for key in edits)
     found = []
@@ -491,7 +504,7 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
             known = set() if EVERY in edit.path else known
             mended, otherwise = set(known), set[int]()
             for at, each in enumerate(examples):
-                explains = None if at in known else _explains(edit, each)
+                explains = None if at in known else _explains_example(edit, each)
                 if explains is False:
                     otherwise.add(at)
                 elif explains and not each.followed:
@@ -514,7 +527,7 @@ def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
     shown = {
         path: frozenset(at for each in pairs for at in each.mended)
         for path, pairs in replaced.items()
-        if len(pairs) > 1 and len({canonical_json(_value(each.edit)) for each in pairs}) > 1
+        if len(pairs) > 1 and len({canonical_json(_edit_value(each.edit)) for each in pairs}) > 1
     }
     return [
         replace(each, mended=shown[each.edit.path] - each.otherwise)
@@ -524,7 +537,7 @@ def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
     ]
 
 
-def _value(edit: ed.Edit) -> JsonValue:
+def _edit_value(edit: ed.Edit) -> JsonValue:
     return edit.value if isinstance(edit, ed.Replace) else None
 
 
@@ -532,12 +545,12 @@ _OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)
 """Edits that were explained by error or task when they were seen."""
 
 
-def _bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
+def _find_bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
     """Bounds that the numbers at one place were moved to."""
     numbers = gathered(
         (edit.path, (float(edit.before), float(edit.value)))
         for each in examples
-        for edit in candidates(each.failed, each.mended)
+        for edit in candidate_edits(each.failed, each.mended)
         if isinstance(edit, ed.Replace) and is_number(edit.before) and is_number(edit.value)
     )
     for path, pairs in numbers.items():
@@ -546,21 +559,24 @@ def _bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
             continue
         [bound] = afters
         if min(befores) > bound:
-            yield ed.Clamp(name="", maximum=bound).at(path)
+            yield ed.Clamp(name="", maximum=bound).at_path(path)
         elif max(befores) < bound:
-            yield ed.Clamp(name="", minimum=bound).at(path)
+            yield ed.Clamp(name="", minimum=bound).at_path(path)
 
 
-def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
+def _explains_example(edit: ed.Edit, example: RepairExample) -> bool | None:
     """Return whether an edit gives what repaired an example, at its places.
 
     None: it does not apply.
     """
-    made = applied(example.failed, [edit])
+    made = try_edits(example.failed, [edit])
     if made is None:
         return None
     places = [each for path in places_of(edit) for each in _of_each(path, example.mended, made)]
-    return all(same_value(_at(made, path), _at(example.mended, path)) for path in places)
+    return all(
+        same_value(_value_or_none(made, path), _value_or_none(example.mended, path))
+        for path in places
+    )
 
 
 def _of_each(path: Path, *calls: JsonObject) -> Iterator[Path]:
@@ -577,7 +593,7 @@ def _of_each(path: Path, *calls: JsonObject) -> Iterator[Path]:
 _MISSING = "\x00missing"
 
 
-def _at(value: JsonObject, path: Path) -> JsonValue:
+def _value_or_none(value: JsonObject, path: Path) -> JsonValue:
     around = value_at(value, path[:-1])
     if isinstance(around, dict) and str(path[-1]) not in around:
         return _MISSING

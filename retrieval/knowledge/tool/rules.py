@@ -96,7 +96,7 @@ class AgentEvidence:
     worked_at: int = 0
     failed_at: int = 0
 
-    def agree(self, at: int) -> None:
+    def add_agreement(self, at: int) -> None:
         """It saw the rule work."""
         self.failures *= _KEPT
         self.worked_at = at
@@ -111,30 +111,30 @@ class RuleEvidence:
     otherwise: dict[str, int] = field(default_factory=dict)
     """By agent, the failures that it repaired by something else, though the edits applied."""
 
-    def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
+    def add_repair(self, agent: str, session: str, weight: float = 1.0) -> None:
         """An agent repaired a failure so by itself; a session counts once."""
         self.repaired_by(agent_mark(agent), session, weight)
 
     def repaired_by(self, mark: str, session: str, weight: float = 1.0) -> None:
         """The same of an agent that is known by its mark."""
-        heard = self._heard(mark)
+        heard = self._agent_evidence(mark)
         if session in heard.sessions:
             return
-        heard.agree(self.reports)
+        heard.add_agreement(self.reports)
         heard.sessions = [*heard.sessions, session][-MOST_OF_ONE_AGENT:]
         heard.mended += 1
         heard.repairs = min(heard.repairs + weight, MOST_OF_ONE_AGENT)
 
-    def reported(self, agent: str, outcome: Outcome) -> None:
+    def add_report(self, agent: str, outcome: Outcome) -> None:
         """An agent followed a suggestion of these edits, and this became of it."""
-        heard = self._heard(agent_mark(agent))
+        heard = self._agent_evidence(agent_mark(agent))
         if outcome == "failure":
             heard.repairs *= _KEPT
             heard.successes *= _KEPT
             heard.failures = _HEARD_AGAIN * heard.failures + 1
             heard.failed_at = self.reports
         else:
-            heard.agree(self.reports)
+            heard.add_agreement(self.reports)
             heard.successes = min(heard.successes + 1, MOST_OF_ONE_AGENT)
 
     def mended_otherwise(self, agent: str) -> None:
@@ -143,7 +143,7 @@ class RuleEvidence:
         make_room(self.otherwise, key, MAX_AGENTS_HEARD, lambda each: self.otherwise[each])
         self.otherwise[key] = self.otherwise.get(key, 0) + 1
 
-    def doubts(self) -> float:
+    def count_doubts(self) -> float:
         """Repairs that speak against it, as those in `weight` speak for it.
 
         An agent's count is scaled down as its repairs are by their cap, and is never above the cap.
@@ -156,16 +156,16 @@ class RuleEvidence:
             share = min(1.0, MOST_OF_ONE_AGENT / max(1, mended))
             whose = capped_as(key)
             said[whose] = said.get(whose, 0.0) + min(MOST_OF_ONE_AGENT, count * share)
-        if is_one_stranger(map(principal_of, self.otherwise), self._speaking()):
+        if is_one_stranger(map(principal_of, self.otherwise), self._confirming_principals()):
             return OF_A_STRANGER
         return sum(min(MOST_OF_ONE_AGENT, each) for each in said.values())
 
-    def _speaking(self) -> set[str]:
+    def _confirming_principals(self) -> set[str]:
         """Return the principals for whom it worked."""
         heard = self.by_agent.items()
         return {principal_of(mark) for mark, each in heard if each.mended or each.successes > 0}
 
-    def failers(self) -> frozenset[str]:
+    def failure_principals(self) -> frozenset[str]:
         """Return the principals that reported a failure."""
         heard = self.by_agent.items()
         return frozenset(principal_of(mark) for mark, each in heard if each.failures > 0)
@@ -175,12 +175,12 @@ class RuleEvidence:
         principals = {principal_of(each) for each in (*self.by_agent, *self.otherwise)}
         return principal_of if len(principals) > 1 else str
 
-    def reporters(self) -> frozenset[str]:
+    def success_principals(self) -> frozenset[str]:
         """Return the principals that reported a success."""
         heard = self.by_agent.items()
         return frozenset(principal_of(mark) for mark, each in heard if each.successes > 0)
 
-    def weight(self) -> EvidenceWeight:
+    def evidence_weight(self) -> EvidenceWeight:
         """Return what all reports come to.
 
         Agents of one principal are as one where there are several.
@@ -201,14 +201,14 @@ class RuleEvidence:
             successes += min(MOST_OF_ONE_AGENT, sum(ran))
             failures += max(wrong)
             doubt += max(doubted)
-        if is_one_stranger(self.failers(), self._speaking()):
+        if is_one_stranger(self.failure_principals(), self._confirming_principals()):
             failures, doubt = failures * OF_A_STRANGER, doubt * OF_A_STRANGER
         kept = _KEPT**doubt
         return EvidenceWeight(
             min(repairs, MOST_REPAIRS) * kept, min(successes, MOST_SUCCESSES) * kept, failures
         )
 
-    def _heard(self, key: str) -> AgentEvidence:
+    def _agent_evidence(self, key: str) -> AgentEvidence:
         known = self.by_agent
         last = {each: max(heard.worked_at, heard.failed_at) for each, heard in known.items()}
         make_room(known, key, MAX_AGENTS_HEARD, last.__getitem__)
@@ -246,31 +246,31 @@ class RepairRule:
     """Its place in the order in which something was stated last of its signature's rules."""
     evidence: RuleEvidence = field(default_factory=RuleEvidence)
 
-    def worth(self) -> tuple[float, int]:
+    def keep_priority(self) -> tuple[float, int]:
         """Return how much it is worth keeping.
 
         A reported failure counts twice, then what is newer.
         """
-        weight = self.weight()
+        weight = self.evidence_weight()
         return sum(weight) + weight.failures, self.heard_at
 
-    def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
+    def add_repair(self, agent: str, session: str, weight: float = 1.0) -> None:
         """Count a mined repair; `weight` (0 to 1) is how sure it is that it was one."""
         self.repairs += 1
         remember_mark(self.sessions, session, MAX_NAMES)
-        self.evidence.repaired(agent, session, weight)
+        self.evidence.add_repair(agent, session, weight)
 
-    def reported(self, agent: str, outcome: Outcome) -> None:
+    def add_report(self, agent: str, outcome: Outcome) -> None:
         """Count what became of a suggestion."""
         self.successes += outcome == "success"
         self.failures += outcome == "failure"
-        self.evidence.reported(agent, outcome)
+        self.evidence.add_report(agent, outcome)
 
-    def weight(self) -> EvidenceWeight:
+    def evidence_weight(self) -> EvidenceWeight:
         """Return what speaks for and against it, each agent's word up to its cap."""
-        return self.evidence.weight()
+        return self.evidence.evidence_weight()
 
-    def menders(self) -> list[str]:
+    def repair_agents(self) -> list[str]:
         """The marks of the agents that repaired a failure so, as far as they are remembered."""
         return [mark for mark, each in self.evidence.by_agent.items() if each.repairs > 0]
 
@@ -297,16 +297,16 @@ class SignatureKnowledge(BaseModel):
     """What is not to be changed, by `changed_places`: such edits are learned of, and not shown."""
     _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
 
-    def changes(self) -> list[CommonChange]:
+    def find_common_changes(self) -> list[CommonChange]:
         """Return what the examples have in common; kept until there is another one."""
         ids = [each.execution_id for each in self.examples]
         if self._changes[0] != ids:
             self._changes = ids, common_changes(self.examples)
         return self._changes[1]
 
-    def learned(self) -> list[LearnedRepair]:
+    def learned_repairs(self) -> list[LearnedRepair]:
         """Return what several repaired alike, for everyone's ears."""
-        found = common_repairs(self.examples, self.changes())
+        found = common_repairs(self.examples, self.find_common_changes())
         return [each for each in found if not self.is_off(each.edits)]
 
     def is_off(self, edits: Sequence[Edit]) -> bool:
@@ -316,7 +316,7 @@ class SignatureKnowledge(BaseModel):
     def told_rules(self) -> list[tuple[RepairRule, str | None]]:
         """Return what is learned and the rules, each edits once, with the share of the sessions."""
         learned = {}
-        for repair in self.learned():
+        for repair in self.learned_repairs():
             rule = RepairRule(
                 edits=list(repair.edits),
                 repairs=repair.sessions,
@@ -338,7 +338,7 @@ class SignatureKnowledge(BaseModel):
         """Return the rule of these edits, made when it is new instead of the weakest."""
         key = edit_key(edits)
         if key not in self.rules and len(self.rules) >= limit:
-            del self.rules[min(self.rules, key=lambda k: self.rules[k].worth())]
+            del self.rules[min(self.rules, key=lambda k: self.rules[k].keep_priority())]
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
         rule.heard_at = 1 + max(each.heard_at for each in self.rules.values())
         # A `Respell` applies to nearly any text: all earlier other repairs speak against it.
@@ -361,7 +361,7 @@ class ToolKnowledge(BaseModel):
     runs: dict[str, Run] = Field(default_factory=dict)
     """Calls that keep failing with the same error (see `retrieval.knowledge.tool.runs`)."""
 
-    def profile(self, schema_hash: str | None) -> ToolProfile | None:
+    def find_profile(self, schema_hash: str | None) -> ToolProfile | None:
         """Return the profile of a schema version, if there is one."""
         return self.profiles.get(schema_hash or NO_SCHEMA)
 
@@ -370,11 +370,13 @@ class ToolKnowledge(BaseModel):
         key = schema_hash or NO_SCHEMA
         return keep(self.profiles, key, self.profiles.get(key) or ToolProfile(), MAX_PROFILES)
 
-    def signature(self, text: str) -> SignatureKnowledge | None:
+    def find_signature(self, text: str) -> SignatureKnowledge | None:
         """Return what is known of a kind of failure."""
         return self.signatures.get(signature_id(text))
 
-    def like(self, known: str, faults: dict[str, FaultKind]) -> list[SignatureKnowledge]:
+    def similar_signatures(
+        self, known: str, faults: dict[str, FaultKind]
+    ) -> list[SignatureKnowledge]:
         """Return other kinds of failure than the known one: the same was wrong at the same places.
 
         Not those of errors that say of no place what is wrong: these are alike in nothing.
@@ -388,13 +390,13 @@ class ToolKnowledge(BaseModel):
             and each.signature != known
         ]
 
-    def elsewhere(self, known: str) -> SignatureKnowledge:
+    def other_repairs(self, known: str) -> SignatureKnowledge:
         """Return the latest repair of each other kind of failure, as if they were of one.
 
         So a repair is counted that was the same whatever the words of the error were. The result is
         kept: code that learns never calls this, and code that calls it never learns.
         """
-        kind = known if self.signature(known) else None  # unknown ones leave nothing out
+        kind = known if self.find_signature(known) else None  # unknown ones leave nothing out
         if kind not in self._elsewhere:
             own = (
                 [e for e in each.examples if not e.followed and not each.is_off(e.edits)]
@@ -431,7 +433,7 @@ def signature_id(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def remember(names: list[str], name: str, limit: int = MAX_NAMES) -> None:
+def remember_name(names: list[str], name: str, limit: int = MAX_NAMES) -> None:
     """Add a name to a bounded list of distinct ones, newest last, in place."""
     if name in names:
         return
@@ -452,18 +454,18 @@ _VAGUE = 10.0
 
 def rule_trials(rule: RepairRule) -> Trials:
     """Return the evidence of a rule, each agent's word up to its cap (see the head)."""
-    trials = _mended(rule)
-    return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.weight().failures)
+    trials = _repair_trials(rule)
+    return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.evidence_weight().failures)
 
 
-def _mended(rule: RepairRule) -> Trials:
+def _repair_trials(rule: RepairRule) -> Trials:
     """Return the evidence but for reported failures.
 
     A failure that was repaired otherwise, though the rule applied, counts against it as much as one
     that it repaired counts for it.
     """
-    evidence = rule.weight()
+    evidence = rule.evidence_weight()
     right = 1 + MENDED * evidence.repairs + WORKED * evidence.successes
     vague = _VAGUE if any(isinstance(edit, ed.Respell) for edit in rule.edits) else 0
     unproven = _UNPROVEN if evidence.repairs == 0 else 0
-    return Trials(right, 1 + unproven + vague + MENDED * rule.evidence.doubts())
+    return Trials(right, 1 + unproven + vague + MENDED * rule.evidence.count_doubts())

@@ -45,7 +45,7 @@ class RecoveryTimes:
 
     recoveries: list[Recovery] = field(default_factory=list)
 
-    def observe(self, recovery: Recovery) -> None:
+    def add_recovery(self, recovery: Recovery) -> None:
         """Add one recovery, in place."""
         latest: dict[tuple[str, str], Recovery] = {}
         per_agent = Counter[str]()
@@ -91,7 +91,7 @@ def learn_recovery(
         return
     seconds = max(0.0, (worked_at - failed_at).total_seconds())
     recovery = Recovery(session=session, agent=agent, at=worked_at, seconds=seconds)
-    recoveries.setdefault(category, RecoveryTimes()).observe(recovery)
+    recoveries.setdefault(category, RecoveryTimes()).add_recovery(recovery)
 
 
 MAX_RUNS = 200

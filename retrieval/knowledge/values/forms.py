@@ -18,9 +18,9 @@ from unicodedata import combining, normalize
 import jsonschema_rs
 
 from retrieval import read_table
-from retrieval.knowledge.values.measures import amount_of, codes_of, spans
-from retrieval.knowledge.values.scalars import is_placeholder, plainer, unmarked
-from retrieval.knowledge.values.texts import MAX_TEXT, Style, respelt
+from retrieval.knowledge.values.measures import amount_of, codes_of, span_forms
+from retrieval.knowledge.values.scalars import is_placeholder, plain_value, strip_marks
+from retrieval.knowledge.values.texts import MAX_TEXT, Style, respell_text
 
 _ISO = "iso"
 """A day and a time as ISO 8601 writes them, with the zone that the text says, if it says one."""
@@ -38,7 +38,7 @@ _DIRECTIVES = re.compile(r"(?:%[YmdHMS]|[-/.:, T]|Z\Z)+")
 
 
 @lru_cache(maxsize=512)
-def _strftime(wanted: str) -> str | None:
+def _strftime_form(wanted: str) -> str | None:
     """Return what a form is for `strftime`; None for one that is not about dates and times."""
     wanted = wanted.strip().strip("'\"`")
     if named := _NAMED.get(wanted.lower()):
@@ -64,7 +64,7 @@ def _strftime(wanted: str) -> str | None:
 
 def wants_clock(form: str) -> bool:
     """Return whether a form has both a day and a time of the day."""
-    wanted = _strftime(form) or ""
+    wanted = _strftime_form(form) or ""
     return wanted == _ISO or ("%d" in wanted and "%H" in wanted)
 
 
@@ -102,27 +102,27 @@ def moment_of(text: str) -> Moment | None:
 
     None where it states none, or where it can be read two ways.
     """
-    ways = {_read(text, day_first=day_first) for day_first in (None, True, False)} - {None}
+    ways = {_read_moment(text, day_first=day_first) for day_first in (None, True, False)} - {None}
     return ways.pop() if len(ways) == 1 else None
 
 
-def _read(text: str, *, day_first: bool | None) -> Moment | None:
+def _read_moment(text: str, *, day_first: bool | None) -> Moment | None:
     text = text.strip()
     if len(text) > _LONGEST:
         return None
-    if day := _day(text, day_first=day_first):
+    if day := _read_day(text, day_first=day_first):
         return Moment(day)
     if re.fullmatch(r"([01]\d|2[0-3])[0-5]\d", text):
         text = f"{text[:2]}:{text[2:]}"
-    if clock := _clock(text):
+    if clock := _read_clock(text):
         return clock
     parts = _DAY_AND_CLOCK.fullmatch(text)
-    day = _day(parts["day"], day_first=day_first) if parts else None
-    clock = _clock(parts["clock"]) if parts else None
+    day = _read_day(parts["day"], day_first=day_first) if parts else None
+    clock = _read_clock(parts["clock"]) if parts else None
     return Moment(day, clock.clock, clock.zone) if day and clock else None
 
 
-def _clock(text: str) -> Moment | None:
+def _read_clock(text: str) -> Moment | None:
     found = _CLOCK.fullmatch(text.strip())
     if not found or not (found["m"] or found["half"]):
         return None
@@ -136,13 +136,13 @@ def _clock(text: str) -> Moment | None:
     fraction = int((found["f"] or "").ljust(6, "0"))
     try:
         return Moment(
-            clock=time(hour, minute, int(found["s"] or 0), fraction), zone=_zone(found["zone"])
+            clock=time(hour, minute, int(found["s"] or 0), fraction), zone=_read_zone(found["zone"])
         )
     except ValueError:
         return None
 
 
-def _zone(text: str | None) -> timezone | None:
+def _read_zone(text: str | None) -> timezone | None:
     if text is None or text.upper() in ("Z", "UTC", "GMT"):
         return UTC if text else None
     minutes = 60 * int(text[1:3]) + int(text[-2:])
@@ -169,7 +169,7 @@ def _in_english(text: str) -> str:
 
 
 @lru_cache(1_024)
-def _day(text: str, *, day_first: bool | None) -> date | None:
+def _read_day(text: str, *, day_first: bool | None) -> date | None:
     if not _YEAR.search(text):
         return None  # before a dozen forms are tried
     text = _in_english(text)
@@ -183,18 +183,18 @@ def _day(text: str, *, day_first: bool | None) -> date | None:
     return None
 
 
-def rewrite(text: str, wanted: str, *, day_first: bool | None = None) -> str | None:
+def rewrite_form(text: str, wanted: str, *, day_first: bool | None = None) -> str | None:
     """`text` in the form `wanted` (`HH:MM`, `YYYY-MM-DD`, ...); None when that would be a guess.
 
     A day alone is no date and time. `day_first` states how 03/04/2026 is read; None where no one
     knows.
     """
-    form = _strftime(wanted)
-    moment = _read(text, day_first=day_first) if form else None
-    return _written(moment, form) if moment and form else None
+    form = _strftime_form(wanted)
+    moment = _read_moment(text, day_first=day_first) if form else None
+    return _write_moment(moment, form) if moment and form else None
 
 
-def _written(moment: Moment, form: str) -> str | None:
+def _write_moment(moment: Moment, form: str) -> str | None:
     clock, zone = moment.clock, moment.zone
     if (clock is None and re.search("%[HMS]|iso", form)) or (
         moment.day is None and re.search("%[Ymd]|iso", form)
@@ -228,11 +228,11 @@ def same_moment(before: str, after: str, *, by_day: bool = True) -> bool:
     Without `by_day` only the hour and minute count.
     """
     said = moment_of(before)
-    ways = (_read(after, day_first=day_first) for day_first in (None, True, False))
-    return said is not None and any(_same(said, way, by_day=by_day) for way in ways if way)
+    ways = (_read_moment(after, day_first=day_first) for day_first in (None, True, False))
+    return said is not None and any(_is_same(said, way, by_day=by_day) for way in ways if way)
 
 
-def _same(one: Moment, two: Moment, *, by_day: bool) -> bool:
+def _is_same(one: Moment, two: Moment, *, by_day: bool) -> bool:
     if not by_day:
         clocks = [each.clock and (each.clock.hour, each.clock.minute) for each in (one, two)]
         return clocks[0] is not None and clocks[0] == clocks[1]
@@ -258,7 +258,7 @@ _PATTERNS = jsonschema_rs.RegexOptions(size_limit=100_000)
 _MAX_PATTERN = 500
 
 
-def meets(text: str, form: str) -> bool | None:
+def meets_form(text: str, form: str) -> bool | None:
     """Return whether a text has a form; None where that cannot be shown.
 
     A date-time or time may be without a zone: most tools take it so.
@@ -271,7 +271,7 @@ def meets(text: str, form: str) -> bool | None:
         return _as_moment(text) in (text, None)
     if form in _OWN_FORMS:
         return _OWN_FORMS[form].fullmatch(text) is not None
-    wanted = None if form in _FORMATS else _strftime(form)
+    wanted = None if form in _FORMATS else _strftime_form(form)
     if wanted == _ISO:
         moment = moment_of(text)
         said = moment is not None and moment.day is not None and moment.clock is not None
@@ -280,13 +280,13 @@ def meets(text: str, form: str) -> bool | None:
         text = re.sub(r"(?:Z|[+-]\d\d:?\d\d)\Z", "", text) if form == "time" else text
         both = "%d" in wanted and "%m" in wanted
         day_first = wanted.index("%d") < wanted.index("%m") if both else None
-        return rewrite(text, form, day_first=day_first) == text
-    validator = _validator(form)
+        return rewrite_form(text, form, day_first=day_first) == text
+    validator = _compile_validator(form)
     return None if validator is None else bool(validator.is_valid(text))
 
 
 @lru_cache(maxsize=512)
-def _validator(form: str) -> Any:
+def _compile_validator(form: str) -> Any:
     if form not in _FORMATS and not _IS_PATTERN.search(form):
         return None
     schema = {"format": form} if form in _FORMATS else {"pattern": form}
@@ -314,14 +314,14 @@ def _in_own_form(text: str, wanted: str) -> str | None:
         seconds = amount_of(text, "time")
         if seconds is None or seconds <= 0:
             return None
-        written = _duration(seconds, iso=wanted == "duration")
-    return written if written != text and meets(written, wanted) else None
+        written = _write_duration(seconds, iso=wanted == "duration")
+    return written if written != text and meets_form(written, wanted) else None
 
 
 _TO_URL, _FROM_URL = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
 
 
-def _duration(seconds: float, *, iso: bool) -> str:
+def _write_duration(seconds: float, *, iso: bool) -> str:
     """Return a duration as ISO 8601 (`PT1H30M`) or Go (`1h30m`) writes it."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
@@ -340,7 +340,7 @@ def _as_moment(text: str) -> str | None:
     if said is None:
         return None
     form = "%H:%M:%S" if said.day is None else _ISO if said.clock is not None else "%Y-%m-%d"
-    return _written(said, form)
+    return _write_moment(said, form)
 
 
 _DISPLAY = re.compile(r"[<>\s]|\Amailto:", re.IGNORECASE)
@@ -373,16 +373,16 @@ def in_form(text: str, wanted: str) -> str | None:
 
     None where none, or several, have it.
     """
-    if len(text) > MAX_TEXT or meets(text, wanted):
+    if len(text) > MAX_TEXT or meets_form(text, wanted):
         return None
-    bare = plainer(unmarked(text)).strip("{}")
+    bare = plain_value(strip_marks(text)).strip("{}")
     if wanted == MOMENT:
         return _as_moment(bare)
     if wanted in _OWN_FORMS or wanted == "duration":
         return _in_own_form(text.strip(), wanted)
-    form, moment = _strftime(wanted), moment_of(bare)
+    form, moment = _strftime_form(wanted), moment_of(bare)
     at = moment or _since_1970(text, with_clock=form is not None and "%d" not in form)
-    if form and at and (written := _written(at, form)) is not None:
+    if form and at and (written := _write_moment(at, form)) is not None:
         return written if written != text else None
     if re.fullmatch(r"\^\[.\]", wanted):
         is_one = _ONE_WORD.fullmatch(bare) and not is_placeholder(text)
@@ -390,30 +390,30 @@ def in_form(text: str, wanted: str) -> str | None:
     emails, parts = _EMAIL.findall(bare), _SEPARATED.fullmatch(bare)
     for ways in (
         [bare, *(emails if len(emails) == 1 else ()), _AT.sub("@", bare)],
-        (_written(moment, each) for each in _MADE if moment),
-        islice((each for each in spans(bare) if meets(each, wanted)), 1),
+        (_write_moment(moment, each) for each in _MADE if moment),
+        islice((each for each in span_forms(bare) if meets_form(each, wanted)), 1),
         codes_of(bare),
-        _regrouped(bare),
-        (respelt(bare, style) for style in _WRITTEN),
-        *((each,) for each in _joined(bare)),
+        _regroup_digits(bare),
+        (respell_text(bare, style) for style in _WRITTEN),
+        *((each,) for each in _join_words(bare)),
         (bare.strip("-_:/. @#"), bare.lstrip("vV")),
         (re.sub(r"[-_. ]+", "", bare),),
         (f"{start[1]}{bare}",) if (start := _START.match(wanted)) else (),
         (bare.replace(parts[1], mark) for mark in ":-_/." if parts),
         (f"https://{bare}",) if _WITHOUT_SCHEME.fullmatch(bare) else (),
         (bare.zfill(len(bare) + more) for more in (1, 2) if bare.isdecimal()),
-        _months(bare),
+        _month_forms(bare),
         (id_within(text),) if form is None else (),
         _PARTS.split(text) if form is None else (),
         (
             each
             for part in (*_PARTS.split(text), id_within(text) or "")
-            for each in _regrouped(part)
+            for each in _regroup_digits(part)
             if "-" in each
         ),
         _ADDRESS.findall(text),
     ):
-        found = {each for each in ways if each and each != text and meets(each, wanted)}
+        found = {each for each in ways if each and each != text and meets_form(each, wanted)}
         if found:
             return found.pop() if len(found) == 1 else None
     return None
@@ -441,7 +441,7 @@ def told_example(text: str, description: str) -> str | None:
     return f"{shown.pop()}{bare}"
 
 
-def _joined(bare: str) -> Iterator[str]:
+def _join_words(bare: str) -> Iterator[str]:
     """Yield the words of a text joined by another mark, in each letter case."""
     for mark in ("_", "-", ""):
         joined = bare.replace(" ", mark)
@@ -469,7 +469,7 @@ def _since_1970(text: str, *, with_clock: bool) -> Moment | None:
     return Moment(moment.date(), None if whole_day else moment.time(), None if whole_day else UTC)
 
 
-def _months(bare: str) -> Iterator[str]:
+def _month_forms(bare: str) -> Iterator[str]:
     """Yield a month of a year, as `March 2026` states it."""
     for form in ("%B %Y", "%b %Y", "%m/%Y", "%m.%Y", "%Y/%m", "%Y-%m"):
         with suppress(ValueError):
@@ -477,7 +477,7 @@ def _months(bare: str) -> Iterator[str]:
             yield from (month.strftime(made) for made in ("%Y-%m", "%m/%Y", "%Y%m", "%B %Y"))
 
 
-def _regrouped(bare: str) -> Iterator[str]:
+def _regroup_digits(bare: str) -> Iterator[str]:
     """Digits without what groups them, a uuid with its dashes, a colour with its mark."""
     if _GROUPED.fullmatch(bare):
         yield (digits := re.sub(r"[\s().-]", "", bare))

@@ -50,7 +50,7 @@ def amount_of(text: str, kind: str) -> float | None:
     return total if text else None
 
 
-def measured(text: str, name: str, described_by: Collection[str]) -> float | None:
+def measure_text(text: str, name: str, described_by: Collection[str]) -> float | None:
     """The number that a text says in the unit that a parameter's name or else description says."""
     if len(text) > _LONGEST:
         return None
@@ -73,7 +73,7 @@ def measured(text: str, name: str, described_by: Collection[str]) -> float | Non
     return None
 
 
-def spans(text: str) -> Iterator[str]:
+def span_forms(text: str) -> Iterator[str]:
     """Yield a span of time as programs write it.
 
     `PT1H30M`, `1h 30m`, `90m`, `5400s`, `01:30:00`.
@@ -90,7 +90,7 @@ def spans(text: str) -> Iterator[str]:
     yield ":".join(f"{count:02}" for count, _ in parts)
 
 
-def _named(table: dict[str, list[str]], text: str) -> list[str]:
+def _named_codes(table: dict[str, list[str]], text: str) -> list[str]:
     return [code for code, names in table.items() if text in names or text == names[0].lower()]
 
 
@@ -103,13 +103,19 @@ def codes_of(text: str) -> list[str]:
         return []
     plain = "".join(each for each in normalize("NFKD", text) if not combining(each)).lower().strip()
     countries, languages = _TABLE["countries"], _TABLE["languages"]
-    found = _named(countries, plain)
+    found = _named_codes(countries, plain)
     found += [countries[code][0] for code in found]
     found += [code for code, names in countries.items() if names[0].lower() == plain]
-    tongues = _named(languages, plain)
-    found += [*tongues, *(languages[code][0] for code in tongues), *_named(_TABLE["states"], plain)]
+    tongues = _named_codes(languages, plain)
+    found += [
+        *tongues,
+        *(languages[code][0] for code in tongues),
+        *_named_codes(_TABLE["states"], plain),
+    ]
     parts = re.fullmatch(r"([\w ]+?)[ ,(]+([\w ]+?)\)?", plain)
     for tongue, place in (parts.groups(), parts.groups()[::-1]) if parts else ():
-        for code in _named(languages, tongue):
-            found += [f"{code}{mark}{land}" for land in _named(countries, place) for mark in "-_"]
+        for code in _named_codes(languages, tongue):
+            found += [
+                f"{code}{mark}{land}" for land in _named_codes(countries, place) for mark in "-_"
+            ]
     return list(dict.fromkeys(found))

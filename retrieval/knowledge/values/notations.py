@@ -47,7 +47,7 @@ def object_in(value: JsonValue) -> JsonObject:
         if named := named_in_list(value):
             return named
         if len(value) != 1:
-            return _commanded(value)
+            return _read_options(value)
         value = value[0]
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         made = cast_to_one(value, ["object"])
@@ -55,7 +55,7 @@ def object_in(value: JsonValue) -> JsonObject:
             return _in_code(value[:MAX_TEXT])
         value = made[1]
     elif isinstance(value, str):
-        return _in_notation(value) or _in_code(value[:MAX_TEXT]) or _commanded(value)
+        return _in_notation(value) or _in_code(value[:MAX_TEXT]) or _read_options(value)
     return value if isinstance(value, dict) and len(value) <= MAX_KEYS else {}
 
 
@@ -102,7 +102,7 @@ def _in_code(text: str) -> JsonObject:
     for form in (plain, f"f({plain})"):
         try:
             lines = ast.parse(form).body
-            first, *others = (_passed(getattr(line, "value", None)) for line in lines[:3])
+            first, *others = (_passed_values(getattr(line, "value", None)) for line in lines[:3])
             if first and all(each == first for each in others):
                 held = check_json_value(first)
                 return held if isinstance(held, dict) and len(held) <= MAX_KEYS else {}
@@ -117,19 +117,19 @@ def _as_python(found: re.Match[str]) -> str:
     return json.dumps(found["word"]) if found["colon"] else _CONSTANTS.get(found[0], found[0])
 
 
-def _passed(node: object) -> JsonObject:
+def _passed_values(node: object) -> JsonObject:
     """Return the named values of the innermost call, or the object that is its only value."""
     while isinstance(node, ast.Await) or (
         isinstance(node, ast.Call) and not node.keywords and len(node.args) == 1
     ):
         node = node.value if isinstance(node, ast.Await) else node.args[0]
     if isinstance(node, ast.Call) and not node.args and all(each.arg for each in node.keywords):
-        return {str(each.arg): _constant(each.value) for each in node.keywords}
-    held = _constant(node) if isinstance(node, ast.Dict) else {}
+        return {str(each.arg): _read_constant(each.value) for each in node.keywords}
+    held = _read_constant(node) if isinstance(node, ast.Dict) else {}
     return held if isinstance(held, dict) else {}
 
 
-def _constant(node: ast.expr) -> JsonValue:
+def _read_constant(node: ast.expr) -> JsonValue:
     value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
     return list(value) if isinstance(value, tuple) else value
 
@@ -170,7 +170,7 @@ def cells_in(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split(mark)] for line in lines[:MAX_KEYS]]
 
 
-def _commanded(written: str | list[JsonValue]) -> JsonObject:
+def _read_options(written: str | list[JsonValue]) -> JsonObject:
     """Return what the options of a command say by name: `tool --a 1 --b=x`, `["a=1", "b=x"]`."""
     try:
         words = shlex.split(written[:MAX_TEXT]) if isinstance(written, str) else written
