@@ -36,7 +36,7 @@ from service.demo.simulated_tools import CallMoment, SimTool, ToolFault, tools_o
 from aftercall.gateway.learned_contracts import (  # isort: skip
     ContractFile,
     contract_hash,
-    renewed,
+    renew_file,
     within_budget,
 )
 
@@ -230,7 +230,7 @@ async def _learned(brain: Brain, tools: Sequence[SimTool]) -> dict[str, list[str
         listed[f"{tool.server}/{tool.spec.name}"] = contract_hash(
             tool.spec.description, tool.spec.input_schema
         )
-    return within_budget(renewed(ContractFile(), listed, contracts), listed)
+    return within_budget(renew_file(ContractFile(), listed, contracts), listed)
 
 
 def _tried(tools: Sequence[SimTool], shown: dict[str, list[str]], share: float) -> Played:

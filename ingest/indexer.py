@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from aftercall.stages import stage
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from embeddings.protocol import Embedder, EmbeddingError
 from ingest import fold, pacing
 from ingest.leases import LeaseKeeper, holder_id, retire
@@ -208,7 +208,7 @@ class Indexer:
             return 0
         cache.shrink()
         self._learned += len(events)
-        keep(self._caches, place, cache, pacing.MAX_CACHES)
+        keep_latest(self._caches, place, cache, pacing.MAX_CACHES)
         if self._own is None:
             self._memory.forget_rows(workspace, learned.rows, cache.serial)
         if any(row.kind == VECTOR.name for row in learned.rows):

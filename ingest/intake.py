@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from aftercall.background import aside
+from aftercall.background import call_aside
 from aftercall.json_values import content_hash
 from aftercall.models import Execution, RecordReceipt, Rejection
 from aftercall.redaction import Redactor
@@ -74,7 +74,7 @@ class Intake:
                 accepted.append(record)
         if kept:
             is_much = len(kept) > _FEW or any(is_large(each.execution) for each in kept)
-            kept, events = await aside(self._events, workspace, kept, principal, when=is_much)
+            kept, events = await call_aside(self._events, workspace, kept, principal, when=is_much)
             verdicts = await self._append(workspace, kept, events)
         for each, verdict in zip(kept, verdicts, strict=True):
             if verdict == "conflict":

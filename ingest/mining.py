@@ -8,7 +8,7 @@ from typing import Literal
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
 from aftercall.outcomes import TRANSIENT
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 from retrieval.knowledge.rewrites.edits import Edit, ValueSources
 from retrieval.knowledge.rewrites.inference import all_edits, infer_edits
@@ -84,7 +84,7 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
     if all(call.sequence is not None for call in calls):
         ordered.sort(key=lambda call: (call.sequence, call.attempt))
     place = next(at for at, call in enumerate(ordered) if call.execution_id == new.execution_id)
-    naming = gathered((call.repair_of, (at, call)) for at, call in enumerate(ordered))
+    naming = gather_values((call.repair_of, (at, call)) for at, call in enumerate(ordered))
     repairs = []
     for at, failed in enumerate(ordered):
         if failed.error is None or (new.outcome == "failure" and failed is not ordered[place]):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from aftercall.models import Execution
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from ingest.pacing import let_answers_pass
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
@@ -143,7 +143,7 @@ class WorkspaceCache:
         if (known := self._session_calls.get(execution.execution_id)) is None:
             values = extract_values(execution.result)
             known = session_call(execution.tool_name, execution.parameters, values)
-            keep(self._session_calls, execution.execution_id, known, _KEPT_OTHERS)
+            keep_latest(self._session_calls, execution.execution_id, known, _KEPT_OTHERS)
         return known
 
     def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:

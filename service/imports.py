@@ -19,9 +19,9 @@ from typing import BinaryIO, TypeAlias
 from pydantic import ValidationError
 
 from aftercall.client import Client
-from aftercall.client.transport import MAX_BODY_BYTES, encode, in_groups, record_encoded
+from aftercall.client.transport import MAX_BODY_BYTES, encode_execution, in_groups, record_encoded
 from aftercall.errors import NotFoundError
-from aftercall.explain import explain
+from aftercall.explain import explain_error
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
 from ingest.formats.calls import (
@@ -207,7 +207,7 @@ def _execution(where: str, raw: bytes | None) -> Iterator[Placed]:
     try:
         yield Placed(where, Execution.model_validate(value))
     except ValidationError as error:
-        yield unreadable(where, explain(error, Execution))
+        yield unreadable(where, explain_error(error, Execution))
 
 
 def _each(
@@ -373,7 +373,7 @@ def _encoded(
         elif isinstance(read, Unreadable):
             report.reject(where, read.message)
         # Masking and absent fields written out make it longer or shorter than it was.
-        elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
+        elif len(encoded := encode_execution(read, redactor)) > MAX_ENCODED:
             report.reject(where, _TOO_LONG)
         else:
             if is_checked:

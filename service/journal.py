@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from aftercall.places import try_lock, unlock
+from aftercall.places import try_lock, unlock_file
 from mongo.contents import IssuedSuggestion, suggestion_event
 from mongo.protocol import EventLog
 from mongo.records import decoded, encoded
@@ -59,7 +59,7 @@ async def open_journal(folder: Path, log: EventLog) -> AsyncIterator[SuggestionJ
                 await log.append(issued.tool.workspace, [event])
             path.unlink()
         finally:
-            unlock(lock)
+            unlock_file(lock)
     path = folder / _NAMES.replace("*", uuid4().hex)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
     lock = try_lock(path, alone=True, made=False) or 0
@@ -70,7 +70,7 @@ async def open_journal(folder: Path, log: EventLog) -> AsyncIterator[SuggestionJ
         os.close(descriptor)
         if is_empty:
             path.unlink(missing_ok=True)
-        unlock(lock)
+        unlock_file(lock)
 
 
 def _of_killed(folder: Path) -> Iterator[tuple[Path, int]]:

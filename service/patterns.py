@@ -11,7 +11,7 @@ from pydantic import Field
 from aftercall import models as m
 from aftercall.models.base import Name
 from aftercall.redaction import Redactor
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import StoredPatternReview, hour_of, review_command
 from mongo.records import ToolKey, decoded
 from retrieval.knowledge.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
@@ -67,7 +67,7 @@ async def consolidated_at(context: Context, workspace: str) -> datetime | None:
 async def by_pattern(context: Context, workspace: str, marks: Mapping[str, int]) -> dict[str, int]:
     """Failures that are counted by mark (hex), by pattern; those of none are left out."""
     of_marks = await _of_marks(context, workspace)
-    return summed((of_marks[mark], marks[mark]) for mark in marks.keys() & of_marks.keys())
+    return sum_values((of_marks[mark], marks[mark]) for mark in marks.keys() & of_marks.keys())
 
 
 async def stored_patterns(

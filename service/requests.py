@@ -28,8 +28,8 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect
 
 from aftercall import models as m
-from aftercall.background import aside
-from aftercall.explain import explain, explain_request
+from aftercall.background import call_aside
+from aftercall.explain import explain_error, explain_request
 from aftercall.json_values import MAX_DEPTH, read_json
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
@@ -259,7 +259,7 @@ class JsonRequest(Request):
 
 async def parsed(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
     """Return what `how` makes of a body, off the event loop when that is large."""
-    return await aside(how, body, when=len(body) > _INLINE_BYTES)
+    return await call_aside(how, body, when=len(body) > _INLINE_BYTES)
 
 
 def _value(body: bytes, *, model: Any) -> Any:
@@ -334,7 +334,7 @@ def _record(index: int, value: object) -> m.Execution | m.Rejection:
     try:
         return m.Execution.model_validate(value)
     except ValidationError as error:
-        return m.Rejection(index=index, message=safe_message(explain(error, m.Execution)))
+        return m.Rejection(index=index, message=safe_message(explain_error(error, m.Execution)))
 
 
 async def _read_records(request: Request) -> Records:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from aftercall import models as m
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.records import ToolKey
 from retrieval.answers.judge.reliability import Promise, reliability
 from retrieval.knowledge.memory import JUDGED
@@ -114,7 +114,7 @@ async def trend(
     points = await span.points(_CALLS, tool)
     names = (what.VERSION_SUCCESS, what.VERSION_FAILURE)
     counted = await span.points([f"{each}*" for each in names], tool) if tool else []
-    made = summed(
+    made = sum_values(
         (name.removeprefix(names[0]).removeprefix(names[1]), number)
         for _, point in counted
         for name, number in point.items()

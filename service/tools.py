@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from aftercall.background import aside
-from aftercall.json_values import JsonObject, content_hash, exceeds
+from aftercall.background import call_aside
+from aftercall.json_values import JsonObject, content_hash, exceeds_size
 from aftercall.models import (
     ContractChange,
     FailureMark,
@@ -65,12 +65,14 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
     An `InvalidChangeError` where it is larger than what is looked at, a `RefusedError` where
     `evolvedFrom` leads back to the tool.
     """
-    if exceeds([spec.input_schema, spec.implementation, spec.description], MAX_VALUES, MAX_CHARS):
+    if exceeds_size(
+        [spec.input_schema, spec.implementation, spec.description], MAX_VALUES, MAX_CHARS
+    ):
         raise InvalidChangeError(
             "inputSchema, implementation and description hold more than "
             f"{MAX_VALUES:,} values or {MAX_CHARS:,} characters; shorten lists of values"
         )
-    spec = await aside(context.redactor.tool, spec)
+    spec = await call_aside(context.redactor.tool, spec)
     async with context.changing:
         registry = await context.memory.read_registry(workspace)
         if (circle := find_cycle(tool_id, spec.evolved_from, registry)) is not None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from aftercall import models as m
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import hour_of
 from mongo.protocol import CounterDimension
 from mongo.records import EPOCH, CounterSum, Cursor, ToolKey
@@ -97,7 +97,7 @@ class WindowHours:
         opened = await rest.read(seen, names, by, tools)
         if "hour" in by:
             return closed + opened
-        sums = summed((each[1:], each.number) for each in (*closed, *opened))
+        sums = sum_values((each[1:], each.number) for each in (*closed, *opened))
         return [CounterSum(number, *group) for group, number in sums.items()]
 
     async def read(

@@ -33,7 +33,7 @@ from typing import Any
 
 from aftercall.models import FailedCall, Suggestion
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from bench import data
 from bench.quality.brain import Brain, Json, open_brain
 from embeddings.embedders import open_embedder
@@ -272,7 +272,7 @@ def document(with_schema: Sequence[Found], without: Sequence[Found]) -> str:
     """Return the page `docs/dialects.md`."""
     head = "| library | rows with a right call | right with schema | right without | kept apart |"
     lines = [_ABOUT, "## Libraries", "", head, "|---|---:|---:|---:|---|"]
-    pairs = gathered(
+    pairs = gather_values(
         (each.row.library, (each, other)) for each, other in zip(with_schema, without, strict=True)
     )
     for library, both in sorted(pairs.items()):

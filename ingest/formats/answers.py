@@ -80,11 +80,13 @@ class ErrorGuesses:
         if self.given.error_pattern is not None:
             return answer
         if answer.error is not None:
-            self._texts.learn((server, tool), answer.error.message)
+            self._texts.learn_error((server, tool), answer.error.message)
             return answer
         if not isinstance(answer.result, str):
             return answer
-        why = self._texts.why((server, tool), answer.result, sent, reads=reads_only(tool, None))
+        why = self._texts.explain_success(
+            (server, tool), answer.result, sent, reads=reads_only(tool, None)
+        )
         if why is None:
             return answer
         beginning = answer.result.lstrip()[:_MAX_BEGINNING].partition(":")

@@ -271,7 +271,7 @@ class Conversation:
             agent=self.given.agent or call.agent or "unknown",
             server_name=opened.server,
             tool_name=opened.tool,
-            **arguments.recorded(),
+            **arguments.recorded_fields(),
             context=opened.context,
             session_id=call.session or f"chat-{self.name[:32]}",
             sequence=opened.sequence,

@@ -242,7 +242,7 @@ class McpLog:
             or "unknown",
             server_name=channel.server or name_of(channel.label),
             tool_name=tool,
-            **arguments.recorded(),
+            **arguments.recorded_fields(),
             context=bounded_text(context, MAX_CONTEXT_CHARS) if isinstance(context, str) else None,
             duration_ms=took_ms or 0.0,
             session_id=session,

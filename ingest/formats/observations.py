@@ -130,7 +130,7 @@ class ObservationReader:
             agent=self.given.agent or first_name(metadata, *_AGENTS) or "unknown",
             server_name=first_name(metadata, "mcp_server", "server_name") or server,
             tool_name=tool,
-            **arguments.recorded(),
+            **arguments.recorded_fields(),
             duration_ms=max(took_ms, 0.0),
             session_id=own or session or first_name(value, "trace_id", "traceId"),
             **answer.fields(),

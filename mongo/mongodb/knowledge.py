@@ -20,7 +20,7 @@ import bson
 from pymongo import UpdateOne
 from pymongo.errors import DuplicateKeyError
 
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.errors import StoreFencedError
 from mongo.mongodb import database, readable
 from mongo.mongodb.database import Database, Part, Record, guarded, key
@@ -363,7 +363,7 @@ async def finish(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
     """Write what a commit changes, and take its journal away; any number of times."""
     workspace, serial, journal = row["workspace"], row["serial"], row["journal"]
     for piece in pieces:
-        operations = gathered(
+        operations = gather_values(
             (change["into"], _operation(workspace, serial, change))
             for change in bson.decode(piece)["changes"]
         )

@@ -11,7 +11,7 @@ from bson.codec_options import CodecOptions
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from aftercall.background import aside
+from aftercall.background import call_aside
 from mongo.errors import StateConflictError
 from mongo.mongodb import readable
 from mongo.mongodb.database import Database, Record, fenced, insert, key, look, write
@@ -128,7 +128,7 @@ async def records_of(workspace: str, events: Sequence[Event]) -> dict[str, Recor
             records.setdefault(key(workspace, event.kind, event.id), _record(workspace, event))
         return records
 
-    return await aside(made, when=sum(len(event.data) for event in events) > _MUCH_BYTES)
+    return await call_aside(made, when=sum(len(event.data) for event in events) > _MUCH_BYTES)
 
 
 def _record(workspace: str, event: Event) -> Record:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aftercall.files import sync_folder
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo import errors
 from mongo.records import Event, Row, ToolKey
 
@@ -483,14 +483,14 @@ class FileUser:
 
 def _handle(connection: sqlite3.Connection, group: list[_Call]) -> None:
     """Run the calls, those of one handler together. They are concurrent: any order will do."""
-    for handler, calls in gathered((call.handler, call) for call in group).items():
+    for handler, calls in gather_values((call.handler, call) for call in group).items():
         results = handler(connection, [call.argument for call in calls])
         for call, result in zip(calls, results, strict=True):
             call.result = result
 
 
 def _tell(group: list[_Call]) -> None:
-    for loop, calls in gathered((call.future.get_loop(), call) for call in group).items():
+    for loop, calls in gather_values((call.future.get_loop(), call) for call in group).items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
             loop.call_soon_threadsafe(_answer, calls)
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.errors import StoreFencedError
 from mongo.protocol import CounterDimension
 from mongo.records import Commit, CounterSum, Cursor, Lease, Row, ToolKey
@@ -244,7 +244,7 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         ],
         "ON CONFLICT DO UPDATE SET number = number + excluded.number",
     )
-    totals = summed(((each.what, each.hour), n) for each, n in commit.counters.items())
+    totals = sum_values(((each.what, each.hour), n) for each, n in commit.counters.items())
     files.insert(
         connection,
         "totals",

@@ -288,8 +288,8 @@ def changes_of(case: Case, proposal: Proposal, account: Account) -> list[m.Chang
             reasons.setdefault(edit.name, option.reason)
             if isinstance(edit, ed.Rename):
                 reasons.setdefault(edit.to, option.reason)
-    why = {json_patch.pointer(each.path): each.why for each in account.dropped}
-    why |= {json_patch.pointer(each.path): each.why for each in account.values}
+    why = {json_patch.make_pointer(each.path): each.why for each in account.dropped}
+    why |= {json_patch.make_pointer(each.path): each.why for each in account.values}
     before, after = (
         {name: value for name, value in call.items() if name in proposal.touched}
         for call in (case.parameters, proposal.parameters)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
-from aftercall.background import aside
+from aftercall.background import call_aside
 from aftercall.change_classes import reads_only
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import Call, CheckRequest, CheckResponse, Evidence
@@ -91,7 +91,7 @@ async def answer_check(
     is_fit = _fits_schema(schema, asked.parameters)
     if is_fit and _is_clear(as_named(asked, principal), schema, knowledge):
         return CheckResponse(verdict="pass", took_ms=_milliseconds_since(started))
-    call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
+    call = as_named(await call_aside(redactor.call, asked, when=is_large(asked)), principal)
     if not is_fit and call.parameters != asked.parameters:
         is_fit = _fits_schema(
             schema, call.parameters

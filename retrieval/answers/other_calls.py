@@ -5,7 +5,7 @@ from itertools import islice
 
 from aftercall import models as m
 from aftercall.change_classes import reads_only
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.answers.advice.advise import is_outcome_unknown, looking_tool
@@ -37,7 +37,7 @@ async def _other_tools(
 ) -> tuple[Candidate, ...]:
     registered = (await memory.list_tools(workspace))[:_MAX_TOOLS]
     documents = await memory.read_documents(workspace, [hit.document_id for hit in hits])
-    found = gathered(
+    found = gather_values(
         (ToolKey(workspace, document.server_name, document.tool_name), (hit, document))
         for hit in hits
         if (document := documents.get(hit.document_id)) is not None

@@ -15,14 +15,14 @@ from typing import Protocol
 from uuid import uuid4
 
 from aftercall import models as m
-from aftercall.background import ANSWERS, aside
+from aftercall.background import ANSWERS, call_aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, content_hash
 from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.text import question_text
 from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_event
@@ -156,7 +156,9 @@ class Suggester:
     ) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         asked = considered_part(request.execution)
-        call = as_named(await aside(self.redactor.call, asked, when=is_large(asked)), principal)
+        call = as_named(
+            await call_aside(self.redactor.call, asked, when=is_large(asked)), principal
+        )
         call = with_arguments(call)
         # The store is asked for the session while text is read, embedded and looked up.
         session = asyncio.ensure_future(self._session_of(workspace, call))
@@ -431,7 +433,7 @@ class Suggester:
         while self._unsaved:
             await asyncio.sleep(_TOGETHER_S)
             batch = dict(self._unsaved)
-            by_workspace = gathered(
+            by_workspace = gather_values(
                 (issued.tool.workspace, suggestion_event(key, issued, principal))
                 for key, (issued, principal) in batch.items()
             )

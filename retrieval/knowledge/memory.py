@@ -403,7 +403,7 @@ class Memory:
             sizes = {row.key: len(row.data) for row in rows}
             # What is short is read sooner than a thread is there.
             is_long = sum(sizes.values()) > _LONG
-            # Not `aside`, where what is recorded waits in a line.
+            # Not `call_aside`, where what is recorded waits in a line.
             read = (
                 await asyncio.to_thread(_decode_rows, kind, rows)
                 if is_long

@@ -61,7 +61,7 @@ class Arguments:
         """Return what was repaired, in words; empty where nothing was."""
         return "" if self.text is None or self.parameters is None else READ_NOTE
 
-    def recorded(self) -> dict[str, Any]:
+    def recorded_fields(self) -> dict[str, Any]:
         """Return the fields of an execution; where no object is stated, none is known."""
         is_read = self.parameters is not None
         return {
@@ -168,7 +168,7 @@ def is_in_text(found: JsonObject, text: str) -> bool:
     return all(
         (each in written or json.dumps(each)[1:-1].lower() in text.lower())
         and (bool(each) or is_empty_there)
-        for each in _texts(found)
+        for each in _walk_texts(found)
     )
 
 
@@ -176,7 +176,7 @@ def _is_all_of(text: str, found: JsonObject) -> bool:
     """Return whether every word between the outer brackets of a text is in the object."""
     start, end = text.find("{"), text.rfind("}")
     inner = text[max(start, 0) : end if end > start else len(text)]
-    texts = " ".join(_texts(found))
+    texts = " ".join(_walk_texts(found))
     kept = set(_WORD.findall(json.dumps(found, ensure_ascii=False))) | set(_WORD.findall(texts))
     kept.update(str(float(each)) for each in _NUMBER.findall(json.dumps(found)))
     plain = _ESCAPE.sub(" ", inner)
@@ -195,7 +195,7 @@ def _has_blanks(found: JsonObject, text: str) -> bool:
     """Whether the texts of an object have the blanks that they begin or end with in a text."""
     quoted = (each[0][1:-1] for each in _QUOTED.finditer(text))
     with_blanks = [each for each in quoted if each != each.strip() and each.strip()]
-    texts = list(_texts(found)) if with_blanks else []
+    texts = list(_walk_texts(found)) if with_blanks else []
     written = "\0".join([*texts, *(json.dumps(each)[1:-1] for each in texts)])
     return all(each in written for each in with_blanks)
 
@@ -207,15 +207,15 @@ def _has_brackets(found: JsonObject, text: str) -> bool:
     return opened == held
 
 
-def _texts(value: JsonValue) -> Iterator[str]:
+def _walk_texts(value: JsonValue) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for item in value.values():
-            yield from _texts(item)
+            yield from _walk_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _walk_texts(item)
 
 
 def _is_json(value: dict[str, Any]) -> bool:

@@ -182,17 +182,22 @@ class JsonLinesSink:
         append_line(self._path, event.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
-def _head(value: Any) -> Any:
+def _hashed_head(value: Any) -> Any:
     """As much of the arguments as the hash can depend on, and masking may take its time for."""
     # A member makes at least one character of JSON: the first 200 of each container are enough.
     if isinstance(value, str):
         return value[:_WINDOW_CHARS]
     if isinstance(value, dict):
-        return {name[:_WINDOW_CHARS]: _head(value[name]) for name in sorted(value)[:PREVIEW_CHARS]}
-    return [_head(item) for item in value[:PREVIEW_CHARS]] if isinstance(value, list) else value
+        return {
+            name[:_WINDOW_CHARS]: _hashed_head(value[name])
+            for name in sorted(value)[:PREVIEW_CHARS]
+        }
+    return (
+        [_hashed_head(item) for item in value[:PREVIEW_CHARS]] if isinstance(value, list) else value
+    )
 
 
-def _masked(text: str, redactor: Redactor) -> str:
+def _mask_text(text: str, redactor: Redactor) -> str:
     return redactor.text(clean_text(text[:_WINDOW_CHARS]))
 
 
@@ -233,7 +238,7 @@ class ToolCalls:
         first_seq: int = 0,
     ) -> None:
         for sink in sinks:
-            if not (isinstance(sink, EventSink) or _records(sink)):
+            if not (isinstance(sink, EventSink) or _records_executions(sink)):
                 raise ConfigurationError(
                     f"a sink has a method emit(event) or record(execution), {type(sink).__name__} "
                     "has neither; wrap a function in CallbackSink"
@@ -244,7 +249,7 @@ class ToolCalls:
         self.agent = bounded_name(agent) or "unknown"
         self.server_name = bounded_name(server_name)
         self._sinks = tuple(sinks)
-        self._are_recorded = any(map(_records, sinks))
+        self._are_recorded = any(map(_records_executions, sinks))
         self.lock = threading.RLock()
 
     def planned(
@@ -255,9 +260,9 @@ class ToolCalls:
         The arguments are copied, and hashed without their secrets; others than JSON as text.
         """
         tool, copy = bounded_name(tool) or "unknown", make_json_value(arguments)
-        head = _head(copy) if isinstance(copy, dict) else {}
+        head = _hashed_head(copy) if isinstance(copy, dict) else {}
         text = canonical_json(self.redactor.parameters(tool, head))
-        seq = self._plan(tool, text, args_schema_version)
+        seq = self._plan_call(tool, text, args_schema_version)
         kept = copy if self._are_recorded and isinstance(copy, dict) else None
         return PlannedCall(self, seq, tool, head, kept)
 
@@ -268,7 +273,7 @@ class ToolCalls:
         `tool_payload_too_large` or `tool_payload_parse_error` (seed 001).
         """
         name = bounded_name(tool) or "unknown"
-        seq = self._plan(name, _masked(payload, self.redactor), None)
+        seq = self._plan_call(name, _mask_text(payload, self.redactor), None)
         # Without a latency, as nothing was asked of the tool.
         PlannedCall(self, seq, name, {}, None).error(error_type, message, latency_ms=math.nan)
 
@@ -278,14 +283,14 @@ class ToolCalls:
             for sink in self._sinks:
                 try:
                     if isinstance(item, Execution):
-                        if _records(sink):
+                        if _records_executions(sink):
                             sink.record(item)
                     elif isinstance(sink, EventSink):
                         sink.emit(item)
                 except Exception as error:  # noqa: BLE001  # any sink of anybody
-                    _complain(type(sink).__name__, error)
+                    _log_failure(type(sink).__name__, error)
 
-    def _plan(self, tool: str, text: str, version: str | None) -> int:
+    def _plan_call(self, tool: str, text: str, version: str | None) -> int:
         """Take a number and hand the planned event over, under one lock: both have one order."""
         with self.lock:
             seq = self.next_seq
@@ -301,11 +306,11 @@ class ToolCalls:
             return seq
 
 
-def _records(sink: object) -> TypeGuard[ExecutionSink]:
+def _records_executions(sink: object) -> TypeGuard[ExecutionSink]:
     return hasattr(sink, "record")
 
 
-def _complain(sink: str, error: Exception) -> None:
+def _log_failure(sink: str, error: Exception) -> None:
     """Log that a sink failed, at most once a minute; an error's text may quote an event."""
     now = time.monotonic()
     if now >= _next_complaint.get(sink, 0.0):
@@ -341,14 +346,14 @@ class PlannedCall:
 
         The latency is measured since it was planned when it is None.
         """
-        self._end(None, "", latency_ms, result)
+        self._end_call(None, "", latency_ms, result)
 
     def error(self, error_type: str, message: str, *, latency_ms: float | None = None) -> None:
         """It failed, with an `Error` when its type is empty.
 
         In the event the message is masked and cut to 500 characters. The latency is as in `ok`.
         """
-        self._end(error_type or "Error", message, latency_ms)
+        self._end_call(error_type or "Error", message, latency_ms)
 
     def abandon(self) -> None:
         """The caller gave it up: an error of type `cancelled`, with the time until now.
@@ -356,9 +361,9 @@ class PlannedCall:
         It is not recorded, for what the tool did is not known.
         """
         self.arguments = None
-        self._end(CANCELLED, "", None)
+        self._end_call(CANCELLED, "", None)
 
-    def _end(
+    def _end_call(
         self, error_type: str | None, message: str, latency_ms: float | None, result: object = None
     ) -> None:
         elapsed_ms = (time.perf_counter() - self._started) * 1000
@@ -375,8 +380,8 @@ class PlannedCall:
             # A clock that was set back is no reason to lose the result.
             latency_ms=max(0.0, latency_ms) if math.isfinite(latency_ms) else None,
             seq=self.seq,
-            error_type=error_type and bounded_name(_masked(error_type, calls.redactor)),
-            message=self._shown(message) if message else None,
+            error_type=error_type and bounded_name(_mask_text(error_type, calls.redactor)),
+            message=self._show_message(message) if message else None,
         )
         calls.hand_over(event)
         if self.arguments is None:
@@ -403,7 +408,7 @@ class PlannedCall:
         if execution is not None:
             calls.hand_over(execution)
 
-    def _shown(self, message: str) -> str:
+    def _show_message(self, message: str) -> str:
         """What a tool stated, bounded, without secrets and without masked arguments repeated."""
         said = FailedCall(
             agent="unknown",
@@ -430,7 +435,7 @@ class EventObserver:
     """
 
     def __init__(self, sinks: Sequence[EventSink], *, redactor: Redactor | None = None) -> None:
-        if any(map(_records, sinks)):
+        if any(map(_records_executions, sinks)):
             raise ConfigurationError(
                 "call_with_reflection records every attempt by itself: leave the recorder out"
             )
@@ -439,7 +444,7 @@ class EventObserver:
         self._lock = threading.RLock()  # a sink may call a tool
         self._requests: dict[str, ToolCalls] = {}  # the last used at the end
         self._first_seq = 0
-        self._new("", 0)  # a sink that is none is refused here, not at the first call
+        self._new_calls("", 0)  # a sink that is none is refused here, not at the first call
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
         """Note that an attempt is about to be made."""
@@ -449,14 +454,14 @@ class EventObserver:
         with self._lock:
             first_seq = self._first_seq if name else 0
             name = name or attempt.repair_of or attempt.execution_id
-            calls = self._requests.pop(name, None) or self._new(name, first_seq)
+            calls = self._requests.pop(name, None) or self._new_calls(name, first_seq)
             self._requests[name] = calls
             if len(self._requests) > MAX_REQUESTS:
                 forgotten = self._requests.pop(next(iter(self._requests)))
                 self._first_seq = max(self._first_seq, forgotten.next_seq)
             return _ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))
 
-    def _new(self, request_id: str, first_seq: int) -> ToolCalls:
+    def _new_calls(self, request_id: str, first_seq: int) -> ToolCalls:
         return ToolCalls(request_id, self._sinks, redactor=self._redactor, first_seq=first_seq)
 
 

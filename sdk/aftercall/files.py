@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from aftercall.places import unlock, user_place
+from aftercall.places import unlock_file, user_place
 
 
 def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -40,7 +40,7 @@ def key_file(path: Path) -> bytes:
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.parent):
+        with hold_lock(path.parent):
             if not path.exists():  # else another process was first, and its key is the key
                 replace_file(path, secrets.token_bytes(32), mode=0o600)
     key = path.read_bytes()
@@ -98,14 +98,14 @@ def replace_file(target: Path, content: bytes, *, mode: int = 0o666) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Alone among those who lock this file or folder; waits for the others."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the descriptor, also when killed
         yield
     finally:
-        unlock(descriptor)
+        unlock_file(descriptor)
 
 
 GATEWAYS_LOCK = "gateways.lock"
@@ -126,4 +126,4 @@ def append_line(path: Path, line: bytes) -> None:
         if os.write(descriptor, line) < len(line):
             raise OSError("the line was cut short")  # the disk is full; the next one knows
     finally:
-        unlock(descriptor)
+        unlock_file(descriptor)

@@ -33,7 +33,7 @@ class Operation:
     before: JsonValue = None
 
 
-def pointer(parts: Iterable[str | int]) -> str:
+def make_pointer(parts: Iterable[str | int]) -> str:
     """Return the JSON Pointer of a path given in parts."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
 
@@ -49,12 +49,12 @@ def parse_pointer(text: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
 
 
-def copied(value: JsonValue) -> Any:
+def copy_value(value: JsonValue) -> Any:
     """Return a copy in which no part is shared, even where the value holds one part twice."""
     if isinstance(value, dict):
-        return {key: copied(held) for key, held in value.items()}
+        return {key: copy_value(held) for key, held in value.items()}
     if isinstance(value, list):
-        return [copied(held) for held in value]
+        return [copy_value(held) for held in value]
     return value
 
 
@@ -82,24 +82,24 @@ def diff(before: JsonObject, after: JsonObject) -> list[Operation]:
     return list(_object_changes(before, after, ()))
 
 
-def _changes(before: JsonValue, after: JsonValue, path: _Path) -> Iterator[Operation]:
+def _diff_values(before: JsonValue, after: JsonValue, path: _Path) -> Iterator[Operation]:
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _object_changes(before, after, path)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _list_changes(before, after, path)
     elif not same_json(before, after):
-        yield Operation("replace", pointer(path), value=after, before=before)
+        yield Operation("replace", make_pointer(path), value=after, before=before)
 
 
 def _object_changes(before: JsonObject, after: JsonObject, path: _Path) -> Iterator[Operation]:
     for key, old in before.items():
         if key in after:
-            yield from _changes(old, after[key], (*path, key))
+            yield from _diff_values(old, after[key], (*path, key))
         else:
-            yield Operation("remove", pointer((*path, key)), before=old)
+            yield Operation("remove", make_pointer((*path, key)), before=old)
     for key, new in after.items():
         if key not in before:
-            yield Operation("add", pointer((*path, key)), value=new)
+            yield Operation("add", make_pointer((*path, key)), value=new)
 
 
 def _list_changes(
@@ -110,15 +110,15 @@ def _list_changes(
     An index counts what came before it.
     """
     index = 0
-    for old, new in _aligned(before, after):
+    for old, new in _align_lists(before, after):
         paired = min(len(old), len(new))
         for one, other in zip(old, new, strict=False):
-            yield from _changes(one, other, (*path, index))
+            yield from _diff_values(one, other, (*path, index))
             index += 1
         for gone in old[paired:]:  # each removal brings the next element to the same index
-            yield Operation("remove", pointer((*path, index)), before=gone)
+            yield Operation("remove", make_pointer((*path, index)), before=gone)
         for value in new[paired:]:
-            yield Operation("add", pointer((*path, index)), value=value)
+            yield Operation("add", make_pointer((*path, index)), value=value)
             index += 1
 
 
@@ -126,21 +126,21 @@ _Run = tuple[list[JsonValue], list[JsonValue]]
 """Neighbouring elements of both lists that stand for each other."""
 
 
-def _aligned(before: list[JsonValue], after: list[JsonValue]) -> Iterator[_Run]:
+def _align_lists(before: list[JsonValue], after: list[JsonValue]) -> Iterator[_Run]:
     """Yield all of both lists as runs: what both hold, and what stands between that."""
     if len(before) == len(after):
         yield before, after
         return
     old, new = ([canonical_json(value) for value in values] for values in (before, after))
     left = right = 0
-    for this, other in _common(old, new):
+    for this, other in _common_positions(old, new):
         yield before[left:this], after[right:other]
         yield [before[this]], [after[other]]
         left, right = this + 1, other + 1
     yield before[left:], after[right:]
 
 
-def _common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+def _common_positions(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     """Return the positions in both lists of a common subsequence, the longest within the bound."""
     shorter = min(len(old), len(new))
     start = 0
@@ -181,7 +181,7 @@ def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
 
 def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
     """Return a changed copy of `document`; the document itself stays as it is."""
-    changed: JsonObject = copied(document)
+    changed: JsonObject = copy_value(document)
     for operation in operations:
         apply_in_place(changed, operation)
     return changed
@@ -191,7 +191,7 @@ def value_at(document: JsonObject, path: str) -> JsonValue:
     """Return the value that a JSON Pointer leads to."""
     value: JsonValue = document
     for part in parse_pointer(path):
-        value = _member(value, part, path)
+        value = _member_of(value, part, path)
     return value
 
 
@@ -201,13 +201,13 @@ def apply_in_place(document: JsonObject, operation: Operation) -> None:
         raise JsonPatchError("the whole document cannot be replaced; name a member")
     container: JsonValue = document
     for part in parts[:-1]:
-        container = _member(container, part, operation.path)
+        container = _member_of(container, part, operation.path)
     key: Any = parts[-1]
     is_new = operation.op == "add"
     if isinstance(container, list):
         at_end = is_new and key == "-"
         size = len(container)
-        key = size if at_end else _index(key, size + is_new, operation.path)
+        key = size if at_end else _read_index(key, size + is_new, operation.path)
     elif not isinstance(container, dict):
         raise JsonPatchError(f"{operation.path} leads into a value that has no members")
     elif not is_new and key not in container:
@@ -215,20 +215,20 @@ def apply_in_place(document: JsonObject, operation: Operation) -> None:
     if operation.op == "remove":
         del container[key]
     elif is_new and isinstance(container, list):
-        container.insert(key, copied(operation.value))
+        container.insert(key, copy_value(operation.value))
     else:
-        container[key] = copied(operation.value)
+        container[key] = copy_value(operation.value)
 
 
-def _member(container: JsonValue, part: str, path: str) -> JsonValue:
+def _member_of(container: JsonValue, part: str, path: str) -> JsonValue:
     if isinstance(container, dict) and part in container:
         return container[part]
     if isinstance(container, list):
-        return container[_index(part, len(container), path)]
+        return container[_read_index(part, len(container), path)]
     raise JsonPatchError(f"{path} does not exist")
 
 
-def _index(part: str, size: int, path: str) -> int:
+def _read_index(part: str, size: int, path: str) -> int:
     if not _INDEX.fullmatch(part) or int(part) >= size:
         raise JsonPatchError(f"{path}: {part!r} is no position in an array of {size}")
     return int(part)

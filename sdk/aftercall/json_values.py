@@ -49,7 +49,7 @@ def check_json_value(value: object) -> JsonValue:
     """
     if _is_clean(value, MAX_DEPTH):
         return value  # type: ignore[return-value]  # _is_clean has just shown it
-    _refuse(value, "", MAX_DEPTH)
+    _refuse_value(value, "", MAX_DEPTH)
     # All of it is JSON or a subclass of it: once through text it is in exact types.
     plain: JsonValue = json.loads(json.dumps(value))
     return plain
@@ -77,10 +77,10 @@ def replace_unstorable(value: object) -> object:
     kept that way, and its call is not lost. A clean value is returned itself; types that JSON does
     not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to refuse.
     """
-    return value if _is_clean(value, MAX_DEPTH) else _replaced(value, MAX_DEPTH)
+    return value if _is_clean(value, MAX_DEPTH) else _clean_value(value, MAX_DEPTH)
 
 
-def _replaced(value: object, depth: int) -> object:
+def _clean_value(value: object, depth: int) -> object:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -89,11 +89,11 @@ def _replaced(value: object, depth: int) -> object:
         return _bounded_text(value)
     if depth > 0 and isinstance(value, dict):
         return {
-            clean_text(key) if isinstance(key, str) else key: _replaced(item, depth - 1)
+            clean_text(key) if isinstance(key, str) else key: _clean_value(item, depth - 1)
             for key, item in value.items()
         }
     if depth > 0 and isinstance(value, list):
-        return [_replaced(item, depth - 1) for item in value]
+        return [_clean_value(item, depth - 1) for item in value]
     return value
 
 
@@ -104,7 +104,7 @@ def make_json_value(value: object) -> JsonValue:
     and lone surrogates U+FFFD; integers beyond 64 bits, what is too deep, holds itself or is of a
     foreign type becomes its (bounded) text.
     """
-    return _made(value, MAX_DEPTH, (), [sys.maxsize])
+    return _make_value(value, MAX_DEPTH, (), [sys.maxsize])
 
 
 def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonValue:
@@ -113,7 +113,7 @@ def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonVal
     Long texts end in an ellipsis; of long arrays and objects the first members are kept. The work
     is bounded like the outcome, whatever the size of `value`. Never raises.
     """
-    return _made(value, 20, (), [max_chars])
+    return _make_value(value, 20, (), [max_chars])
 
 
 def bounded_text(text: str, max_chars: int) -> str:
@@ -152,7 +152,7 @@ def printable_json(value: JsonValue) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
-def quoted(value: object, max_chars: int) -> str:
+def quote_text(value: object, max_chars: int) -> str:
     """Foreign text, or any value, for a reader: as `printable_json`, cut to its first characters.
 
     It cannot pass for a line of ours, nor turn the direction of one around.
@@ -165,13 +165,15 @@ def bounded_name(text: str | None) -> str | None:
     return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
 
 
-def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]) -> JsonValue:
+def _make_value(
+    value: object, depth: int, parents: tuple[int, ...], budget: list[int]
+) -> JsonValue:
     """`budget` is the number of characters that are left."""
     try:
         if isinstance(value, str):
-            return _spend(str.__str__(value), budget)
+            return _spend_budget(str.__str__(value), budget)
         if isinstance(value, float) and not math.isfinite(value):
-            return _spend(_NOT_FINITE[repr(float(value))], budget)
+            return _spend_budget(_NOT_FINITE[repr(float(value))], budget)
         if value is None or isinstance(value, bool | float):
             budget[0] -= _SCALAR_COST
             return float.__float__(value) if isinstance(value, float) else value
@@ -180,7 +182,7 @@ def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]
             return int.__int__(value)
         is_container = isinstance(value, Mapping | list | tuple | set | frozenset)
         if not is_container or depth <= 0 or id(value) in parents:
-            return _spend(_bounded_text(value), budget)
+            return _spend_budget(_bounded_text(value), budget)
         parents = (*parents, id(value))
         made: dict[str, JsonValue] = {}
         items: list[JsonValue] = []
@@ -188,17 +190,17 @@ def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]
             if budget[0] <= 0:
                 break
             if isinstance(value, Mapping):
-                name = _spend(_key_text(item), budget)
-                made[name] = _made(value[item], depth - 1, parents, budget)
+                name = _spend_budget(_key_text(item), budget)
+                made[name] = _make_value(value[item], depth - 1, parents, budget)
             else:
-                items.append(_made(item, depth - 1, parents, budget))
+                items.append(_make_value(item, depth - 1, parents, budget))
     # A proxy of nothing, or a dict that another thread is filling.
     except Exception:  # noqa: BLE001
-        return _spend(f"<{type(value).__name__}>", budget)
+        return _spend_budget(f"<{type(value).__name__}>", budget)
     return made if isinstance(value, Mapping) else items
 
 
-def _spend(text: str, budget: list[int]) -> str:
+def _spend_budget(text: str, budget: list[int]) -> str:
     kept = bounded_text(text, max(budget[0], 1))
     budget[0] -= len(kept) + _SCALAR_COST
     return kept
@@ -251,7 +253,7 @@ def canonical_json(value: JsonValue) -> str:
     return int.__repr__(value) if type(value) is int else _CANONICAL.encode(value)
 
 
-def exceeds(value: JsonValue, values: int, chars: int) -> bool:
+def exceeds_size(value: JsonValue, values: int, chars: int) -> bool:
     """Return whether a value holds more values than that, or more characters of text.
 
     Stops there.
@@ -274,7 +276,7 @@ def exceeds(value: JsonValue, values: int, chars: int) -> bool:
 def content_hash(value: JsonValue) -> str:
     """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
     # The encoder in C lets no other thread run meanwhile; this one does, and is slower.
-    is_large = exceeds(value, 20_000, sys.maxsize)
+    is_large = exceeds_size(value, 20_000, sys.maxsize)
     text = "".join(_CANONICAL.iterencode(value)) if is_large else _CANONICAL.encode(value)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -312,7 +314,7 @@ def _is_clean(value: Any, depth: int) -> bool:
     return False
 
 
-def _refuse(value: Any, path: str, depth: int) -> None:
+def _refuse_value(value: Any, path: str, depth: int) -> None:
     """Name the first fault and its place; only called when there is one, so it need not be fast."""
     problem = None
     if isinstance(value, str):
@@ -328,7 +330,7 @@ def _refuse(value: Any, path: str, depth: int) -> None:
             if isinstance(value, dict) and (key_problem := _key_problem(key)):
                 problem = key_problem
                 break
-            _refuse(item, f"{path}.{key}" if path else str(key), depth - 1)
+            _refuse_value(item, f"{path}.{key}" if path else str(key), depth - 1)
     elif isinstance(value, int):
         if abs(value) > MAX_INTEGER:
             problem = "is an integer of more than 64 bits; send it as text"

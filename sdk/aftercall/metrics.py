@@ -8,9 +8,9 @@ from threading import Lock
 from typing import Literal
 
 from aftercall.events import ToolCallEvent, ToolCallResult
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 
-with needing("metrics", "aftercall.metrics"):
+with require_extra("metrics", "aftercall.metrics"):
     from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 OTHER = "other"
@@ -66,7 +66,7 @@ class ToolCallMetrics:
         self._labels: set[str] = set()
         self._lock = Lock()
         # Both names are on the page from the start: a rate misses the event that it begins with.
-        self._begin(OTHER)
+        self._begin_label(OTHER)
         self._latency.labels(OTHER)
 
     @property
@@ -87,7 +87,7 @@ class ToolCallMetrics:
         with self._lock:
             if label not in self._labels:
                 if self.labels < self._max_tools:
-                    self._begin(label)
+                    self._begin_label(label)
                 else:
                     label = OTHER
         self._calls.labels(label, status).inc()
@@ -105,7 +105,7 @@ class ToolCallMetrics:
         # The moments at which series began are of no use to anyone.
         return b"".join(line for line in lines if b"_created" not in line.partition(b"{")[0])
 
-    def _begin(self, label: str) -> None:
+    def _begin_label(self, label: str) -> None:
         self._labels.add(label)
         for status in ("ok", "error"):  # both, so that there is a share before the first error
             self._calls.labels(label, status)

@@ -118,7 +118,7 @@ class _Error:
     def __get__(self, outcome: "Outcome[Any]", owner: type) -> ExecutionError | None: ...
 
     def __get__(self, outcome: "Outcome[Any] | None", owner: type) -> object:
-        return _failed if outcome is None else outcome.failure
+        return _make_failed if outcome is None else outcome.failure
 
 
 @dataclass(frozen=True)  # no slots: they break `Outcome[T](...)` on 3.11
@@ -164,7 +164,7 @@ class Outcome(Generic[ValueT]):
             "suggested_split": suggested_split,
             "evidence": evidence,
         }
-        return _failed("wrong_tool_boundary", message, details={**metadata, **fields})
+        return _make_failed("wrong_tool_boundary", message, details={**metadata, **fields})
 
     @classmethod
     def low_utility(
@@ -174,7 +174,7 @@ class Outcome(Generic[ValueT]):
 
         `evidence` states why, in short.
         """
-        return _failed("low_utility", message, details={**metadata, "evidence": evidence})
+        return _make_failed("low_utility", message, details={**metadata, "evidence": evidence})
 
     @classmethod
     def coerce(cls, returned: object) -> "Outcome[Any]":
@@ -216,7 +216,7 @@ class Outcome(Generic[ValueT]):
         return {"outcome": "error", "error": dumped}
 
 
-def _failed(
+def _make_failed(
     error_type: str,
     message: str = "",
     *,
@@ -236,22 +236,22 @@ def log_line(outcome: Outcome[object], *, tool: str | None = None) -> str:
     error = outcome.error
     fields: dict[str, object] = {
         "outcome": "ok" if error is None else "error",
-        "tool": _quoted(tool),
-        "status": _quoted(outcome.status),
+        "tool": _quote_text(tool),
+        "status": _quote_text(outcome.status),
     }
     if error is not None:
-        fields["type"] = _quoted(error.type)
+        fields["type"] = _quote_text(error.type)
         if (referral := referral_of(error)) is not None:
-            axes = [_quoted(axis) for axis in referral.boundary_axes[:5]]
+            axes = [_quote_text(axis) for axis in referral.boundary_axes[:5]]
             axes += ["..."] * (len(referral.boundary_axes) > 5)
             fields["axes"] = axes and f"[{','.join(axes)}]"
             fields["split"] = len(referral.suggested_split)
             fields["evidence"] = "yes" if referral.evidence else "no"
-        fields["message"] = _quoted(error.message, 200)
+        fields["message"] = _quote_text(error.message, 200)
     return bounded_text(" ".join(f"{name}={value}" for name, value in fields.items() if value), 500)
 
 
-def _quoted(text: str | None, max_chars: int = 80) -> str:
+def _quote_text(text: str | None, max_chars: int = 80) -> str:
     if text is None:
         return ""
     return json.dumps(_one_line(DEFAULT_REDACTOR.text(text), max_chars), ensure_ascii=False)
@@ -266,7 +266,7 @@ def error_in_result(
 
     The texts of one that does not say `is_error` are never read: a tool may have read such a text.
     """
-    found = typed_error(unwrapped(structured), has_failed=is_error)
+    found = typed_error(unwrap_structured(structured), has_failed=is_error)
     if found is None and is_error:
         found = next((each for text in texts if (each := typed_error_in_text(text))), None)
     return found
@@ -278,10 +278,10 @@ def status_in_result(structured: object, meta: Mapping[str, object] | None) -> s
     In the result's `_meta`, or else its own `status`.
     """
     stated = (meta or {}).get(STATUS_KEY)
-    return Outcome.coerce({"status": stated} if stated else unwrapped(structured)).status
+    return Outcome.coerce({"status": stated} if stated else unwrap_structured(structured)).status
 
 
-def unwrapped(structured: object) -> object:
+def unwrap_structured(structured: object) -> object:
     """Structured content as the tool returned it: FastMCP puts what is no object under `result`."""
     if isinstance(structured, dict) and structured.keys() == {"result"}:
         return structured["result"]
@@ -303,20 +303,20 @@ def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | 
             and not value["value"]
         ):
             value = {"outcome": "error", "error": value["failure"]}
-        return _read(value, has_failed=has_failed) if isinstance(value, Mapping) else None
+        return _read_error(value, has_failed=has_failed) if isinstance(value, Mapping) else None
     except Exception:  # noqa: BLE001  # a foreign mapping may raise anything when it is looked at
         return None
 
 
-def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError | None:
+def _read_error(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError | None:
     if len(value) > 1_000:
         return None
-    outer = {_folded(key): item for key, item in value.items() if isinstance(key, str)}
+    outer = {_fold_key(key): item for key, item in value.items() if isinstance(key, str)}
     if not any(str(outer.get(key)).strip().lower() == "error" for key in ("status", "outcome")):
         return None
     error = value.get("error", outer.get("error"))
     within: Mapping[object, object] = error if isinstance(error, Mapping) else {}
-    inner = {_folded(key): item for key, item in within.items()}
+    inner = {_fold_key(key): item for key, item in within.items()}
     kind = outer.get("errortype") or inner.get("type") or inner.get("errortype")
     if not isinstance(kind, str) or not kind.strip():
         return None
@@ -330,7 +330,7 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
     details: dict[str, object] = {}
     for place, own in ((value, _OF_AN_ERROR), (within, _OF_AN_ERROR | {"type"})):
         for key, item in place.items():
-            name = _folded(key)
+            name = _fold_key(key)
             if name in _HELD and isinstance(item, Mapping):
                 details |= {str(each): held for each, held in item.items()}
             elif isinstance(key, str) and item is not None and (name not in own or name in _HELD):
@@ -376,7 +376,7 @@ def make_error(
         message=bounded_text(words_of(message), MAX_MESSAGE_CHARS),
         code=None if code is None else bounded_text(str(code), MAX_NAME_CHARS),
         stack=None if stack is None else bounded_text(stack, MAX_MESSAGE_CHARS),
-        details=normalised_details(details) if kind in REFERRALS else _bounded(details),
+        details=normalised_details(details) if kind in REFERRALS else _bound_details(details),
     )
 
 
@@ -424,7 +424,7 @@ def _object_in(text: str) -> Mapping[str, object] | None:
     return held if isinstance(held, dict) else None
 
 
-def _bounded(details: Mapping[str, object]) -> JsonObject:
+def _bound_details(details: Mapping[str, object]) -> JsonObject:
     bounded = bounded_json(details, max_chars=MAX_MESSAGE_CHARS)
     return bounded if isinstance(bounded, dict) else {}
 
@@ -434,7 +434,7 @@ def canonical_type(error_type: str) -> str:
 
     Others as is.
     """
-    shared = _SHARED.get(_folded(error_type))
+    shared = _SHARED.get(_fold_key(error_type))
     return shared or clean_text(error_type.strip())[:MAX_NAME_CHARS] or "Error"
 
 
@@ -460,7 +460,7 @@ def referral_in(details: Mapping[str, object]) -> Referral:
     """Return the referral metadata in details, whatever their form."""
     given: dict[str, list[object]] = {name: [] for name in _FIELDS.values()}
     for key, value in details.items():
-        if (field := _FIELDS.get(_folded(key))) is not None:
+        if (field := _FIELDS.get(_fold_key(key))) is not None:
             given[field].append(value)
     found = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
     axes: dict[str, str] = {}
@@ -485,11 +485,11 @@ def normalised_details(details: Mapping[str, object]) -> JsonObject:
 
     Keys that say the same (`boundaryAxes` and `boundary_axes`) become one.
     """
-    others = {key: value for key, value in details.items() if _folded(key) not in _FIELDS}
-    return {**referral_details(referral_in(details)), **_bounded(others)}
+    others = {key: value for key, value in details.items() if _fold_key(key) not in _FIELDS}
+    return {**referral_details(referral_in(details)), **_bound_details(others)}
 
 
-def _folded(key: object) -> str:
+def _fold_key(key: object) -> str:
     return re.sub(r"[-_.\s]+", "", key[:MAX_NAME_CHARS]).lower() if isinstance(key, str) else ""
 
 
@@ -506,8 +506,8 @@ _JOINED = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
 def _texts_in(value: object, max_chars: int) -> list[str]:
     """All texts in a value, each clean, on one line and of at most `max_chars` characters."""
     if isinstance(value, str):
-        value = _parts(str.__str__(value)[:_MAX_READ])
-    return [text for each in _leaves(value, 5) if (text := _text_in(each, max_chars))]
+        value = _split_parts(str.__str__(value)[:_MAX_READ])
+    return [text for each in _walk_leaves(value, 5) if (text := _text_in(each, max_chars))]
 
 
 def _text_in(value: object, max_chars: int) -> str:
@@ -537,15 +537,15 @@ def _one_line(text: str, max_chars: int) -> str:
     return bounded_text(shown, max_chars)
 
 
-def _leaves(value: object, depth: int) -> Iterator[object]:
+def _walk_leaves(value: object, depth: int) -> Iterator[object]:
     if not isinstance(value, list | tuple | set | frozenset):
         yield value
     elif depth > 0:
         for item in sorted(value, key=str) if isinstance(value, set | frozenset) else value:
-            yield from _leaves(item, depth - 1)
+            yield from _walk_leaves(item, depth - 1)
 
 
-def _parts(text: str) -> list[str]:
+def _split_parts(text: str) -> list[str]:
     sure = [part for part in _SURE_BREAK.split(text) if part.strip()]
     if len(sure) > 1:
         return [_BULLET.sub("", part) for part in sure]

@@ -61,7 +61,7 @@ class _Decoded(NamedTuple):
     origins: list[int]
     end: int
 
-    def origin(self, place: int) -> int:
+    def origin_of(self, place: int) -> int:
         if place >= len(self.text):
             return self.end
         part = bisect_right(self.starts, place) - 1
@@ -74,7 +74,7 @@ def encoded_secrets(text: str, find: Find, layers: int = MAX_LAYERS) -> list[Enc
     They come in order and do not overlap.
     """
     secrets = [*_in_base64(text, find, layers)]
-    if (decoded := _decode(text)) is not None:
+    if (decoded := _decode_text(text)) is not None:
         secrets += _behind_escapes(decoded, find, layers)
     return join_overlapping(secrets)
 
@@ -84,7 +84,7 @@ def _behind_escapes(decoded: _Decoded, find: Find, layers: int) -> Iterator[Enco
     if layers > 1:
         inner += encoded_secrets(decoded.text, find, layers - 1)
     for each in inner:
-        start, end = decoded.origin(each.start), decoded.origin(each.end)
+        start, end = decoded.origin_of(each.start), decoded.origin_of(each.end)
         if end > start:
             yield each._replace(start=start, end=end)
 
@@ -102,7 +102,7 @@ def join_overlapping(secrets: list[EncodedSecret]) -> list[EncodedSecret]:
     return apart
 
 
-def _decode(text: str) -> _Decoded | None:
+def _decode_text(text: str) -> _Decoded | None:
     if not any(sign in text for sign in _FIRST):
         return None
     parts: list[str] = []
@@ -112,7 +112,7 @@ def _decode(text: str) -> _Decoded | None:
         plain = text[last : match.start()]
         parts.append(plain)
         length += len(plain)
-        for char, size in _characters(match):
+        for char, size in _escape_characters(match):
             starts.append(length)
             origins.append(last + len(plain))
             last, plain = last + len(plain) + size, ""
@@ -126,7 +126,7 @@ def _decode(text: str) -> _Decoded | None:
     return _Decoded("".join(parts) + text[last:], starts, origins, len(text))
 
 
-def _characters(match: re.Match[str]) -> Iterator[tuple[str, int]]:
+def _escape_characters(match: re.Match[str]) -> Iterator[tuple[str, int]]:
     """Yield the characters of an escape, each with the length of what it is written as."""
     written = match[0]
     if match["url"]:

@@ -28,9 +28,9 @@ from aftercall.secret_names import (
     WORDS,
     Kind,
     any_of,
-    compounds,
+    compound_pattern,
     is_secret_value,
-    keywords,
+    keyword_pattern,
     looks_like_password,
     looks_random,
     name_kind,
@@ -51,7 +51,7 @@ class _Form(NamedTuple):
     check: str | None
 
 
-def _forms() -> Iterator[_Form]:
+def _read_forms() -> Iterator[_Form]:
     rows = list(read_table("secret_forms.toml")["form"])
 
     def add(table: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ _DIGITS = re.compile(r"\d(?:[ .-]?\d){6,}+(?:-?[A-Z])?")
 _CAPITALS = re.compile(r"[A-Z](?:\d{4}|-?\d{6}| \d\d ?\d\d|\d\d[A-Z]\d)")
 _SCHEMES = {"bearer", "basic", "ssws", "ntlm", "negotiate", "apikey", "geniekey", "bot"}
 _AT = re.compile(r":[^\s:@]+@")
-_FORMS = tuple(_forms())
+_FORMS = tuple(_read_forms())
 _GATED = {
     gate: tuple(each for each in _FORMS if each.gate == gate)
     for gate in ("inside", "at", "words", "schemes", "flags", "digits", "lettered", "capitals")
@@ -92,20 +92,20 @@ _LETTERS = bytes(code if chr(code).islower() and code < 128 else 32 for code in 
 _FORM_WORDS = {hint for each in _GATED["words"] for hint in each.hints}
 
 
-def _luhn(text: str) -> bool:
+def _passes_luhn(text: str) -> bool:
     """ISO/IEC 7812-1, annex B, so that order numbers and timestamps stay."""
     digits = [int(char) for char in text if char.isdecimal()]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
     return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def _iban(text: str) -> bool:
+def _passes_iban(text: str) -> bool:
     """ISO 7064, MOD 97-10, over the text with its first four characters behind."""
     plain = re.sub(r"[ -]", "", text).upper()
     return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
 
 
-def _national(text: str) -> bool:
+def _passes_national(text: str) -> bool:
     """Return the check digits of France's, Spain's, Sweden's and Canada's numbers."""
     plain = re.sub(r"[ +-]", "", text)
     if plain[-1].isalpha():
@@ -114,17 +114,17 @@ def _national(text: str) -> bool:
     if len(plain) == 15:
         number = plain[:13].replace("2A", "19").replace("2B", "18")
         return number.isdecimal() and 97 - int(number) % 97 == int(plain[13:])
-    return _luhn(plain[-10:])
+    return _passes_luhn(plain[-10:])
 
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = {
-    "luhn": _luhn, "iban": _iban, "national": _national,
+    "luhn": _passes_luhn, "iban": _passes_iban, "national": _passes_national,
     "random": lambda text: looks_random(text, 16) and not UUID.fullmatch(text),
 }  # fmt: skip
 
 
 def _mask_form(form: _Form, mask: Callable[[str], str], part: str) -> str:
-    def masked(match: re.Match[str]) -> str:
+    def mask_match(match: re.Match[str]) -> str:
         groups = match.groupdict()
         if form.check and not _CHECKS[form.check](groups.get("random") or match[0]):
             return match[0]
@@ -134,7 +134,7 @@ def _mask_form(form: _Form, mask: Callable[[str], str], part: str) -> str:
         start, end = match.start(name) - match.start(), match.end(name) - match.start()
         return match[0][:start] + mask(match[name]) + match[0][end:]
 
-    return _compiled(form.source).sub(masked, part)
+    return _compiled(form.source).sub(mask_match, part)
 
 
 # --- Seed phrases -----------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _has_seeds(words: Sequence[str]) -> bool:
 
 
 def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
-    def masked(match: re.Match[str]) -> str:
+    def mask_match(match: re.Match[str]) -> str:
         known, start, out, last = _seed_words(), None, [], 0
         words = [*re.finditer(r"[A-Za-z]+", match[0])]
         for number, word in enumerate([*words, None]):
@@ -185,7 +185,7 @@ def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
             start = None
         return "".join(out) + match[0][last:]
 
-    return _SEED.sub(masked, part)
+    return _SEED.sub(mask_match, part)
 
 
 # --- Names in texts ---------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> 
     if not ROOTS.isdisjoint(words) or GLUED.search(lower):
         return True
     parts = (each for last in COMPOUNDS.keys() & words for each in COMPOUNDS[last])
-    if any(each <= words for each in parts) and compounds().search(lower):
+    if any(each <= words for each in parts) and compound_pattern().search(lower):
         return True
     other = not text.isascii() and names_in_texts(ascii_only=False).search(lower)
     return bool(other or (extra and _extra_names(extra).search(lower)))
@@ -214,8 +214,8 @@ class _Named(NamedTuple):
     end: int
 
 
-def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
-    lower = _lower(text)
+def _find_named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
+    lower = _lower_text(text)
     patterns = [names_in_texts(ascii_only=True)] + [names_in_texts(ascii_only=False)] * (
         not text.isascii()
     )
@@ -256,7 +256,7 @@ def _is_own(name: str, extra: frozenset[str]) -> bool:
     return any(snake == each or snake.endswith(f"_{each}") for each in extra)
 
 
-_extra_names = lru_cache(maxsize=64)(keywords)
+_extra_names = lru_cache(maxsize=64)(keyword_pattern)
 
 
 def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
@@ -265,27 +265,27 @@ def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
         tag = sign[0].strip() == ">"
         if tag and text[max(0, named.start - len(named.name) - 1) : named.start].rfind("<") < 0:
             return None
-        span = _assigned(named, text, sign.end())
+        span = _assigned_span(named, text, sign.end())
         listed = sign[0].rstrip().endswith(",")  # `define('AUTH_KEY', '...')`, or a list of names
         return span if span and not (listed and not looks_random(text[slice(*span)], 12)) else None
     if copula := _GRAMMAR["copula"].match(text, named.end):
-        quoted = _quoted(text, copula.end())
-        start, end = quoted or _plain(text, copula.end())
+        quoted = _quoted_span(text, copula.end())
+        start, end = quoted or _plain_span(text, copula.end())
         value = text[start:end]
         if named.kind == "random":
             return (start, end) if looks_random(value, 16) else None
         if (quoted and len(value) > 2) or (value not in WORDS and looks_like_password(value)):
             return start, end
     elif space := _GRAMMAR["space"].match(text, named.end):
-        quoted = _quoted(text, space.end())
-        start, end = quoted or _plain(text, space.end())
+        quoted = _quoted_span(text, space.end())
+        start, end = quoted or _plain_span(text, space.end())
         value = text[start:end]
         if named.name.startswith("-") and not value.startswith("-") and len(value) > 1:
             negated = re.match(r"-{1,2}(?:no|skip|without|prompt|ask)-", named.name)
             return (start, end) if not negated and is_secret_value(named.kind, value) else None
         if named.kind != "random" and value not in WORDS and _stands_bare(named, value, quoted):
             return start, end
-    return _filled(text, named.end) if named.kind != "likely" else None
+    return _filled_span(text, named.end) if named.kind != "likely" else None
 
 
 def _stands_bare(named: _Named, value: str, quoted: object) -> bool:
@@ -300,17 +300,17 @@ _LONG = 8
 _MAX_RANDOM = 1024
 
 
-def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
+def _assigned_span(named: _Named, text: str, at: int) -> tuple[int, int] | None:
     if (block := _GRAMMAR["block"].match(text, at)) and is_secret_value(named.kind, block["lines"]):
         return block.span("lines")
     if wrapped := _GRAMMAR["wrapped"].match(text, at):
         at = wrapped.end()
-    quoted = _quoted(text, at)
-    start, end = quoted or _plain(text, at)
+    quoted = _quoted_span(text, at)
+    start, end = quoted or _plain_span(text, at)
     if named.kind != "secret" and end - start > _MAX_RANDOM:
         return None
     if scheme := _GRAMMAR["scheme"].match(text, start):
-        start, end = (scheme.end(), end) if quoted else _plain(text, scheme.end())
+        start, end = (scheme.end(), end) if quoted else _plain_span(text, scheme.end())
     value = text[start:end]
     least = 2 if named.kind == "secret" and value.isdecimal() else 3
     if value.isdecimal() and _GRAMMAR["tokens"].search(named.name.lower()):
@@ -327,17 +327,17 @@ def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
     return (start, end) if is_secret_value(named.kind, value) else None
 
 
-def _quoted(text: str, at: int) -> tuple[int, int] | None:
+def _quoted_span(text: str, at: int) -> tuple[int, int] | None:
     match = _GRAMMAR["quoted"].match(text, at)
     return match.span(next(name for name in "abcde" if match[name] is not None)) if match else None
 
 
-def _plain(text: str, at: int) -> tuple[int, int]:
+def _plain_span(text: str, at: int) -> tuple[int, int]:
     match = _GRAMMAR["plain"].match(text, at)
     return (at, at + len(match[0].rstrip(".:"))) if match else (at, at)
 
 
-def _filled(text: str, at: int) -> tuple[int, int] | None:
+def _filled_span(text: str, at: int) -> tuple[int, int] | None:
     """Return a random token a few plain words behind a name: `Invalid API key provided: ...`."""
     if (match := _GRAMMAR["filled"].match(text[at : at + 600])) is None:
         return None
@@ -351,18 +351,18 @@ def _filled(text: str, at: int) -> tuple[int, int] | None:
 
 def _mask_named(extra: frozenset[str], mask: Callable[[str], str], part: str) -> str:
     out, last = [], 0
-    for start, end in _spans(part, extra):
+    for start, end in _secret_spans(part, extra):
         out += [part[last:start], mask(part[start:end])]
         last = end
     return "".join(out) + part[last:] if out else part
 
 
-def _spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
+def _secret_spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Where secrets stand behind names, in order; a name within a secret is none."""
     last = 0
     left = _LEAST_NAMES + len(text) // _NAMES_APART
     tokens = [token.span() for token in _TOKEN.finditer(text)]
-    for each in sorted(_named(text, extra), key=lambda named: named.start):
+    for each in sorted(_find_named(text, extra), key=lambda named: named.start):
         if each.start < last or (each.kind == "random" and not _is_near(tokens, each.end)):
             continue
         if (left := left - 1) < 0:
@@ -389,7 +389,7 @@ def _is_near(tokens: list[tuple[int, int]], place: int) -> bool:
     return at < len(tokens) and tokens[at][0] - place < _REACH
 
 
-def _lower(text: str) -> str:
+def _lower_text(text: str) -> str:
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(char.lower()[0] for char in text)
 
@@ -414,11 +414,11 @@ def hints_of(text: str, extra_names: frozenset[str] = frozenset()) -> Hints:
 
 
 def _plain_hints(text: str, extra_names: frozenset[str]) -> Hints:
-    lower = _lower(text)
+    lower = _lower_text(text)
     seen = lower.encode("utf-8", "replace").translate(_LETTERS).decode("ascii").split()
     words = set(seen)
-    named = _is_named(text, lower, words, extra_names) and any(_spans(text, extra_names))
-    return Hints(_hinted(text, lower, words), named, _has_seeds(seen))
+    named = _is_named(text, lower, words, extra_names) and any(_secret_spans(text, extra_names))
+    return Hints(_hinted_forms(text, lower, words), named, _has_seeds(seen))
 
 
 @lru_cache(maxsize=8192)
@@ -458,7 +458,7 @@ def mask_secrets(
 def _mask_plain(
     text: str, mask: Callable[[str], str], extra_names: frozenset[str], hints: Hints
 ) -> str:
-    for step in _steps(hints, mask, extra_names):
+    for step in _masking_steps(hints, mask, extra_names):
         text = outside_masks(text, step)
     return text
 
@@ -485,12 +485,14 @@ def _find_plain(extra_names: frozenset[str], text: str) -> list[tuple[int, int]]
         kind += "s"
     secrets: list[str] = []
 
-    def note(secret: str) -> str:
+    def note_secret(secret: str) -> str:
         secrets.append(secret)
         return f"[hashed:{kind}:{len(secrets) - 1:x}]"
 
     spans, at = [], 0
-    parts = re.split(rf"\[hashed:{kind}:([0-9a-f]+)\]", _mask_plain(text, note, extra_names, hints))
+    parts = re.split(
+        rf"\[hashed:{kind}:([0-9a-f]+)\]", _mask_plain(text, note_secret, extra_names, hints)
+    )
     for plain, number in zip(parts[::2], [*parts[1::2], None], strict=True):
         at += len(plain)
         if number is not None:
@@ -500,7 +502,7 @@ def _find_plain(extra_names: frozenset[str], text: str) -> list[tuple[int, int]]
     return spans
 
 
-def _steps(
+def _masking_steps(
     hints: Hints, mask: Callable[[str], str], extra_names: frozenset[str]
 ) -> Iterator[Callable[[str], str]]:
     yield from (partial(_mask_form, each, mask) for each in hints.forms)
@@ -510,7 +512,7 @@ def _steps(
         yield partial(_mask_seeds, mask)
 
 
-def _hinted(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
+def _hinted_forms(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
     """Return the forms that a text hints at, in the order of the table."""
     found: set[_Form] = set()
     if runs := [run for run in text.split() if len(run) >= _SHORT_RUN]:

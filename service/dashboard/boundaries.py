@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aftercall.models import AxisShare, Boundaries, Cohesion
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
@@ -86,7 +86,7 @@ def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
 
     Name, count and length.
     """
-    beside = gathered(
+    beside = gather_values(
         (cluster_id, w.one_line(other))
         for pair in report.co_occurrences
         for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True)

@@ -10,7 +10,7 @@ from aftercall.json_patch import Operation, diff
 from aftercall.json_values import canonical_json
 from aftercall.models import Account, Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.records import ToolKey
 from retrieval.knowledge.calls.account import Grounds
 from retrieval.knowledge.calls.matching import account_of
@@ -258,7 +258,7 @@ async def _evidence(
 
 def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[h.Row]:
     """Return the rules of a pattern's signatures, the surest first; the same edits are one rule."""
-    same = gathered(
+    same = gather_values(
         (edit_key(rule.edits), rule)
         for kind in (record.knowledge.signatures.values() if record.knowledge else ())
         if belongs(kind.signature)

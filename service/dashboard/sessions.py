@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from aftercall.models import Execution, ToolName
 from aftercall.redaction import Redactor
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import execution_of, plain
 from mongo.records import Event
 from retrieval.knowledge.memory import REPAIR
@@ -134,7 +134,7 @@ async def sessions(look: Look) -> Shown:
         if wanted.text
         else search(*look.space, wanted)
     )
-    by_session = gathered((each.session, each) for each in found.calls)
+    by_session = gather_values((each.session, each) for each in found.calls)
 
     def link(session: str) -> h.Anchor:
         return h.Anchor(session_name(session), look.link(f"/sessions/{session}"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from aftercall.models import CallCounts, Recommendation, ToolName, ToolStatistics
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import StoredTool
 from service import statistics
 from service.dashboard import html as h
@@ -86,6 +86,6 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
     async def read() -> dict[ToolId, list[Recommendation]]:
         asked = RecommendationQuery(state="open", limit=1_000)
         found = (await recommendations(*look.space, asked)).recommendations
-        return gathered((place_of(each.tool), each) for each in found if each.tool is not None)
+        return gather_values((place_of(each.tool), each) for each in found if each.tool is not None)
 
     return await look.rarely("open recommendations", read)

@@ -18,7 +18,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from aftercall.json_values import JsonObject, quoted
+from aftercall.json_values import JsonObject, quote_text
 from service.hooks.clients import HookClient, Role
 from service.hooks.events import HookCall
 from service.hooks.shown import (
@@ -122,7 +122,7 @@ def _unread(
     parameters = _reading(role, path)
     return SessionAdvice(
         kind="read_first",
-        text=f"call {name} with {quoted(parameters, 300)} first, then the same call again",
+        text=f"call {name} with {quote_text(parameters, 300)} first, then the same call again",
         tool=name,
         parameters=parameters,
     )
@@ -147,8 +147,8 @@ def _text(known: Shown, call: HookCall, error: str, groups: dict[str, str]) -> S
         return _unread(known, call, error, groups)
     return SessionAdvice(
         kind="near_text",
-        text=f"this session saw in {quoted(path, 200)} a near text, which may be what is meant: "
-        f"{quoted(near, _MAX_SHOWN)}",
+        text=f"this session saw in {quote_text(path, 200)} a near text, which may be what is "
+        f"meant: {quote_text(near, _MAX_SHOWN)}",
         values=(near,),
     )
 
@@ -163,7 +163,7 @@ def _ambiguous(
     for text in known.texts_of(path):
         before = [line for line in _lines_before(text, wanted) if line.strip()]
         if len(set(before)) > 1:
-            shown = "; ".join(quoted(line.strip(), 120) for line in before[:5])
+            shown = "; ".join(quote_text(line.strip(), 120) for line in before[:5])
             return SessionAdvice(
                 kind="near_text",
                 text="the places differ in the line before them; take one of these along in the "
@@ -175,7 +175,7 @@ def _ambiguous(
         return None
     return SessionAdvice(
         kind="read_first",
-        text=f"look at {quoted(path, 200)} by {reader[0]}, and take along lines around the one "
+        text=f"look at {quote_text(path, 200)} by {reader[0]}, and take along lines around the one "
         "place that is meant",
         tool=reader[0],
         parameters=_reading(reader[1], path) if reader[1].path else None,
@@ -214,16 +214,17 @@ def _path(
     if (doubled := doubled_part(given)) is not None:
         return SessionAdvice(
             kind="folder",
-            text=f"the shell stands in {quoted(doubled[0], 200)} already, so that the path names "
-            f"{quoted(doubled[1], 200)} twice: leave it out, or go to the folder above first",
+            text=f"the shell stands in {quote_text(doubled[0], 200)} already, so that the path "
+            f"names {quote_text(doubled[1], 200)} twice: leave it out, "
+            "or go to the folder above first",
             values=doubled,
         )
     near = near_paths(given, known.paths())
     if near:
-        shown = " or ".join(quoted(each, 200) for each in near)
+        shown = " or ".join(quote_text(each, 200) for each in near)
         return SessionAdvice(
             kind="near_path",
-            text=f"{quoted(given, 200)} is not there; this session saw {shown}",
+            text=f"{quote_text(given, 200)} is not there; this session saw {shown}",
             values=near,
         )
     return _look_around(known, given)
@@ -240,11 +241,11 @@ def _look_around(known: Shown, given: str) -> SessionAdvice | None:
         parameters = {role.command: f"find . -iname '*{name.partition('.')[0]}*'"}
     elif tool.lower() == "glob":
         parameters = {"pattern": f"**/*{name.partition('.')[0]}*"}
-    shown = f" with {quoted(parameters, 200)}" if parameters else ""
+    shown = f" with {quote_text(parameters, 200)}" if parameters else ""
     return SessionAdvice(
         kind="read_first",
-        text=f"{quoted(given, 200)} is not there, and this session saw nothing near it: look for "
-        f"it by {tool}{shown}",
+        text=f"{quote_text(given, 200)} is not there, and this session saw nothing near it: look "
+        f"for it by {tool}{shown}",
         tool=tool,
         parameters=parameters,
     )
@@ -280,16 +281,17 @@ def _option(
     if not near:
         return SessionAdvice(
             kind="options",
-            text=f"{quoted(words, 60)} has no {quoted(given, 60)}: leave it out, or see "
-            f"{quoted(words + ' --help', 60)}",
+            text=f"{quote_text(words, 60)} has no {quote_text(given, 60)}: leave it out, or see "
+            f"{quote_text(words + ' --help', 60)}",
             values=("",),
         )
     best = [each for each in near if fuzz.ratio(given, each) >= _NEAR_OPTION][:2]
-    shown = ", ".join(quoted(each, 40) for each in (best or near)[:12])
+    shown = ", ".join(quote_text(each, 40) for each in (best or near)[:12])
     said = "the near one" if best else "it takes"
     return SessionAdvice(
         kind="options",
-        text=f"{quoted(words, 60)} has no {quoted(given, 60)}; by its own help, {said}: {shown}",
+        text=f"{quote_text(words, 60)} has no {quote_text(given, 60)}; "
+        f"by its own help, {said}: {shown}",
         values=tuple((best or near)[:12]),
     )
 
@@ -315,7 +317,8 @@ def _program(
         return None
     return SessionAdvice(
         kind="program",
-        text=f"{quoted(given, 60)} is not installed; {quoted(near[-1], 60)} ran in this session",
+        text=f"{quote_text(given, 60)} is not installed; "
+        f"{quote_text(near[-1], 60)} ran in this session",
         values=(near[-1],),
     )
 

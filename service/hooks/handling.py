@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from aftercall import models as m
 from aftercall.adapters.before_call import Checked, note_of, warning_of
-from aftercall.json_values import JsonObject, bounded_json, bounded_name, bounded_text, quoted
+from aftercall.json_values import JsonObject, bounded_json, bounded_name, bounded_text, quote_text
 from aftercall.models.calls import execution_of as made_execution
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes, describe_suggestion
@@ -131,7 +131,7 @@ class HookHandler:
             loop=self.context.settings.limits.loop,
         )
         if said.verdict == "block" and self.mode == "repair":
-            why = "; ".join(quoted(reason, 200) for reason in said.reasons)
+            why = "; ".join(quote_text(reason, 200) for reason in said.reasons)
             return Outcome(refusal=f"{_HEADING}this call was not made: {why}")
         if said.verdict == "repair":
             return self._repaired(event, call, said, earlier)

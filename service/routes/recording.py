@@ -10,7 +10,7 @@ from itertools import islice
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.background import aside
+from aftercall.background import call_aside
 from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import PassedOver, Placed, Unreadable, passed_over
 from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
@@ -56,7 +56,7 @@ async def read_execution(execution_id: ExecutionId, space: Reading) -> Execution
     found = await load_execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
         raise errors.NotFoundProblemError("there is no execution of that id")
-    return await aside(space.context.redactor.call, found, when=is_large(found))
+    return await call_aside(space.context.redactor.call, found, when=is_large(found))
 
 
 _JSON = "application/json"
@@ -155,10 +155,10 @@ async def export_traces(request: Request, space: Recording) -> Response:
     is_large = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
     async with request.app.state.trace_turns if is_large else nullcontext():
-        located = await aside(begin, packed, when=is_large)
+        located = await call_aside(begin, packed, when=is_large)
         outcome = _Outcome()
         batch: list[Placed]
-        while batch := await aside(list, islice(located, _BATCH), when=is_large):
+        while batch := await call_aside(list, islice(located, _BATCH), when=is_large):
             await _store(batch, outcome, *space)
     said = request.app.state.passed_over.take(space.workspace, outcome.passed_over)
     outcome.notes += [] if said is None else [errors.safe_message(said)]

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from aftercall import models as m
-from aftercall.background import aside
+from aftercall.background import call_aside
 from mongo.contents import RuleChange
 from service import rules
 from service.archive import GZIP_LEVEL, ArchiveWriter
@@ -91,7 +91,7 @@ async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         waiting.append(line)
         size += len(line)
         if size >= 256 * 1024:
-            yield await aside(packer.compress, b"".join(waiting))
+            yield await call_aside(packer.compress, b"".join(waiting))
             waiting, size = [], 0
     yield packer.compress(b"".join(waiting)) + packer.flush()
 

@@ -78,7 +78,7 @@ async def live(folder: Path, say: Say) -> None:
         lines = [json.dumps({"id": number, "text": "x" * 90}).encode()]
         spool.append(lines)
         say("spooled", number)
-    with spool.oldest() as segment:
+    with spool.lock_oldest() as segment:
         assert segment is not None
         for line in segment.lines:
             say("sent", json.loads(line)["id"])
@@ -188,7 +188,7 @@ async def wrong_with(folder: Path, said: Said, shipped: int) -> list[str]:
     spool = Spool(folder / "spool", max_bytes=1 << 20, segment_bytes=300)
     waiting = []
     while True:
-        with spool.oldest() as segment:
+        with spool.lock_oldest() as segment:
             if segment is None:
                 break
             waiting += [json.loads(line)["id"] for line in segment.lines]

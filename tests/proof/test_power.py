@@ -48,7 +48,7 @@ def exported(folder: Path) -> list[bytes]:
 
 
 def spooled(folder: Path) -> list[bytes]:
-    with spool_of(folder).oldest() as segment:
+    with spool_of(folder).lock_oldest() as segment:
         return segment.lines if segment else []
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.client.transport import query
+from aftercall.client.transport import query_string
 from aftercall.errors import ProtocolError, ServiceFailedError
 from aftercall.models import Execution, ForgetRequest, KeySpec, NamedTool, Promotion, ToolSpec
 from aftercall.promotions_file import parse_promotions
@@ -241,6 +241,8 @@ async def test_promotions_of_something_else_are_a_protocol_error(
 )
 def test_a_query_reads_back_as_it_was(fields: dict[str, str | list[str]]) -> None:
     """Whatever the texts hold; a list stands there once for each of its members."""
-    said = parse_qs(query(fields).removeprefix("?"), keep_blank_values=True, strict_parsing=False)
+    said = parse_qs(
+        query_string(fields).removeprefix("?"), keep_blank_values=True, strict_parsing=False
+    )
     wanted = {name: [each] if isinstance(each, str) else each for name, each in fields.items()}
     assert said == {name: each for name, each in wanted.items() if each}

@@ -20,7 +20,7 @@ import httpx2
 import uvloop
 
 from aftercall.models import Execution
-from aftercall.process import bind, http_server, url_of
+from aftercall.process import bind_socket, http_server, url_of
 from mongo.records import Commit, Row, ToolKey, encoded
 from retrieval.knowledge.memory import HEALTH, TROUBLE, USED, tool_row
 from retrieval.knowledge.rows.health import KnownHealth
@@ -149,7 +149,7 @@ def put_health(service: RunningService, known: Mapping[ToolKey, KnownHealth]) ->
 @contextmanager
 def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
     """Open the services of `settings` and serve them until the block ends."""
-    listener = bind("127.0.0.1", port)
+    listener = bind_socket("127.0.0.1", port)
     lifecycle = Lifecycle()
     server = http_server(
         create_app(settings, lifecycle), http=bounded_protocol(settings.limits), ws="none",

@@ -19,7 +19,7 @@ import pytest
 
 from aftercall.errors import ConfigurationError
 from aftercall.recording import recorder
-from aftercall.recording.recorder import _subfolder
+from aftercall.recording.recorder import _service_folder
 from aftercall.recording.spool import Spool
 from aftercall.running import BASE_URL
 from mongo.records import Commit, Counter, Event
@@ -147,11 +147,13 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     assert len(theirs) > 30
     await learn(tmp_path / "a", events)
     before = await answers(tmp_path / "a")
-    spool = Spool(tmp_path / "state" / "spool" / _subfolder(BASE_URL, ""), max_bytes=2**20)
+    spool = Spool(tmp_path / "state" / "spool" / _service_folder(BASE_URL, ""), max_bytes=2**20)
     monkeypatch.setattr(recorder, "state_folder", lambda: tmp_path / "state" / "spool")
     spool.append([b'{"agent":"eve","timestamp":"2026-01-01T00:00:00Z"}', b'{"agent":"x"}'])
     gone = await asyncio.to_thread(asyncio.run, cli.forgotten(settings(tmp_path / "a"), whose))
-    assert spool.waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.key_id else 1)
+    assert (
+        spool.count_waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.key_id else 1)
+    )
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
     await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))

@@ -15,7 +15,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject
 from aftercall.models import MAX_SPLIT, ExecutionError
 from aftercall.outcomes import referral_in
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.answers.judge.acceptance import accepts, check_of
 from retrieval.answers.proposers.case import (
     Advice,
@@ -293,7 +293,7 @@ def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
         same = [each for each in earlier if each.split and _job_key(each.split, names) == key]
         return make_split(parts, same, is_own=True)
     axes = normalised_axes(referral.boundary_axes).keys()
-    by_proposal = gathered(
+    by_proposal = gather_values(
         (_job_key(each.split, names, least=2), each)
         for each in earlier
         if each.split and not axes.isdisjoint(each.axes)

@@ -29,7 +29,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from embeddings.text import terms_text
 from retrieval import read_json
 from retrieval.index.protocol import Hit, IndexQuery
@@ -210,7 +210,7 @@ def successes_of(hits: Iterable[Hit], documents: Mapping[str, Document]) -> dict
         for hit, document in known
         if document is not None and document.trials
     )
-    successes = gathered(
+    successes = gather_values(
         ((hit.server_name, hit.tool_name), (hit.similarity, share)) for hit, share in shares
     )
     return {owner: past_evidence(found) for owner, found in successes.items()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aftercall import models as m
 from aftercall.redaction import Redactor
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from mongo.records import ToolKey
@@ -372,7 +372,7 @@ def past_query(
 async def read_past(workspace: str, near: Sequence[Hit], memory: Memory) -> PastScenarios:
     """Return what is kept of the past scenarios that were found."""
     documents = await memory.read_documents(workspace, [hit.document_id for hit in near])
-    by_tool = gathered(((hit.server_name, hit.tool_name), hit) for hit in near)
+    by_tool = gather_values(((hit.server_name, hit.tool_name), hit) for hit in near)
     return PastScenarios(by_tool, documents)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ToolAnnotations
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import StoredTool
 from retrieval.answers.judge.ranking import judge
 from retrieval.answers.proposers.case import Case, Option, value_sources_of
@@ -65,7 +65,7 @@ class Strangers:
 
     def _made_most_of(self, seen: ToolProfile | ParameterProfile) -> bool:
         """Whether too few use it, or more than half of its successes may be one other caller's."""
-        made = summed((principal_of(agent), count) for agent, count in seen.agents.items())
+        made = sum_values((principal_of(agent), count) for agent, count in seen.agents.items())
         if self._case.is_distrusted(made):
             return True
         beyond = seen.successes - sum(made.values())  # of agents that are not counted one by one

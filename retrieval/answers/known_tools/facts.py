@@ -12,7 +12,7 @@ from math import log
 
 from aftercall.models import Cohesion, ErrorCategory
 from aftercall.outcomes import TRANSIENT
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.records import ToolKey
 from retrieval.answers.advice.waits import in_words
 from retrieval.answers.known_tools.common import (
@@ -436,7 +436,7 @@ class _Facts:
 
     def _suggested_tools(self) -> Iterator[tuple[str, float]]:
         """Yield what the tool suggested most, of late above all, to be called in its place."""
-        weights = summed(
+        weights = sum_values(
             (parts, decayed_weight(self.now, each.at))
             for each in self.health.referrals
             if (parts := tuple(each.split[:_MAX_PARTS]))

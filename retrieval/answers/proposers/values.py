@@ -8,7 +8,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval import WORDS
 from retrieval.answers.proposers.case import (
     Case,
@@ -489,7 +489,7 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 def _find_summands(case: Case, fault: Fault) -> list[Path]:
     """Return the numbers of an array that add up to the wrong total, the last first."""
     total = number_of(fault.value_text)
-    groups = gathered(
+    groups = gather_values(
         (general_path(at), (at, number))
         for at, value in leaves_like(case.parameters, ())
         if not isinstance(value, str) and (number := number_of(value)) is not None

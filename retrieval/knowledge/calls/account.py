@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from aftercall import models as m
-from aftercall.json_patch import pointer
+from aftercall.json_patch import make_pointer
 from aftercall.json_values import JsonValue
 from aftercall.models import ChangeClass
 from retrieval.knowledge.values.parameters import ParameterView, Path
@@ -150,13 +150,13 @@ class Account:
             kept=self.kept,
             values=[
                 m.AccountedValue(
-                    path=pointer(each.path),
+                    path=make_pointer(each.path),
                     origin=each.origin,
-                    from_=None if each.source is None else pointer(each.source),
+                    from_=None if each.source is None else make_pointer(each.source),
                     why=each.why,
-                    rivals=[pointer(rival) for rival in each.rivals],
+                    rivals=[make_pointer(rival) for rival in each.rivals],
                 )
                 for each in self.values
             ],
-            dropped=[m.DroppedValue(path=pointer(d.path), why=d.why) for d in self.dropped],
+            dropped=[m.DroppedValue(path=make_pointer(d.path), why=d.why) for d in self.dropped],
         )

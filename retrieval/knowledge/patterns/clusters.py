@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from embeddings.protocol import Vectors
 
 SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
@@ -219,7 +219,7 @@ def name_clusters(
     ]
     groups.sort(key=lambda group: (-sum(map(axis_weight, group)), group[0]))
     old = {axis: place for place, each in enumerate(previous.clusters) for axis in each.members}
-    overlaps = summed(
+    overlaps = sum_values(
         ((new, old[axis]), axis_weight(axis))
         for new, group in enumerate(groups)
         for axis in group

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, Example
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.knowledge.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.knowledge.patterns.consolidation import (
     MASK,
@@ -289,7 +289,7 @@ def _kind_or_wording(pattern: ConsolidatedPattern) -> str:
 
 
 def _wrong_places(places: Mapping[str, FaultKind]) -> str:
-    by_fault = gathered((_WRONG[fault], place) for place, fault in sorted(places.items()))
+    by_fault = gather_values((_WRONG[fault], place) for place, fault in sorted(places.items()))
     said = []
     for wrong, found in by_fault.items():
         more = [f"{len(found) - _MAX_NAMED} more"] if len(found) > _MAX_NAMED else []

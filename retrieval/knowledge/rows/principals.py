@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Self, TypeVar
 
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import BETWEEN
 from mongo.records import OWNER
 
@@ -175,7 +175,7 @@ class FairWeights:
         whose = {agent: principal_of(agent) for agent in agents}
         if len(set(whose.values())) < 2:  # of several each is one, however many its agents
             whose = {agent: agent for agent in agents}
-        made_by = summed((whose[agent], made) for agent, made in agents.items())
+        made_by = sum_values((whose[agent], made) for agent, made in agents.items())
         of_agent = {each: min(1.0, MAX_WEIGHT_OF_AGENT / made_by[whose[each]]) for each in agents}
         return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
 

@@ -20,7 +20,7 @@ from aftercall.models import Namespace, Promotion, Tool, ToolName, ToolSource
 from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool
 from aftercall.redaction import Redactor
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import StoredPromotion, StoredTool
 from mongo.records import ToolKey
 from retrieval.knowledge.rows.documents import document_id
@@ -175,7 +175,7 @@ class Registry:
 
     @cached_property
     def _by_namespace(self) -> dict[str, list[StoredTool]]:
-        return gathered(
+        return gather_values(
             (str(name), each)
             for tool_id, each in sorted(self.by_id.items())
             for name in {tool_id, each.tool.namespace} - {None}
@@ -183,7 +183,7 @@ class Registry:
 
     @cached_property
     def _children(self) -> dict[str, list[StoredTool]]:
-        return gathered(
+        return gather_values(
             (each.tool.evolved_from, each)
             for _, each in sorted(self.by_id.items())
             if each.tool.evolved_from is not None

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from aftercall.models import Outcome, Severity
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import BETWEEN
 from mongo.records import OWNER
 from retrieval.knowledge.rows.principals import (
@@ -140,7 +140,7 @@ class ToolTrials:
     def list_negative_tags(self, own: str | None = None) -> list[str]:
         """Return the negative tags: of the asker's principal, or of two; all without an asker."""
         said = (each.rpartition(BETWEEN) for each in self.negative_tags)
-        by_tag = gathered((tag, by) for by, _, tag in said)
+        by_tag = gather_values((tag, by) for by, _, tag in said)
         return [tag for tag, by in by_tag.items() if own is None or own in by or len(by) > 1]
 
     def version_to_update(self, version: str | None) -> VersionStatistics:

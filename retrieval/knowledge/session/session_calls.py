@@ -14,7 +14,7 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, read_json
 from aftercall.redaction import is_redacted
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval import WORDS
 from retrieval.knowledge.values.likeness import words_of
 from retrieval.knowledge.values.parameters import leaves_like, place_of
@@ -131,7 +131,7 @@ def session_call(
     tool_name: str, parameters: JsonObject, extracted: JsonValue, result: JsonValue = None
 ) -> SessionCall:
     """Return an earlier call, of its arguments and the extract of its result."""
-    values: dict[str, list[JsonValue]] = gathered(
+    values: dict[str, list[JsonValue]] = gather_values(
         (ARGUMENT + place_of(path), value)
         for path, value in leaves_like(parameters, ())
         if isinstance(value, str | int | float) and not isinstance(value, bool)
@@ -139,7 +139,9 @@ def session_call(
     for place, each in extracted.items() if isinstance(extracted, dict) else ():
         values[place] = list(each) if isinstance(each, list) else [each]
     sources = {f"{tool_name}\x1f{place}": each for place, each in values.items()}
-    holders = gathered((str(each), source) for source, held in sources.items() for each in held)
+    holders = gather_values(
+        (str(each), source) for source, held in sources.items() for each in held
+    )
     return SessionCall(tool_name, values, sources, holders, result)
 
 

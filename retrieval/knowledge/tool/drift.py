@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from aftercall.json_values import JsonObject, JsonValue, bounded_name, quoted
+from aftercall.json_values import JsonObject, JsonValue, bounded_name, quote_text
 from aftercall.models import ContractChange
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.values.parameters import ParameterView, view_of_schema
@@ -71,7 +71,7 @@ def _describe_change(
 
 
 def _list_values(values: Sequence[JsonValue]) -> str:
-    shown = ", ".join(quoted(each, _MAX_VALUE) for each in values[:_MAX_LISTED])
+    shown = ", ".join(quote_text(each, _MAX_VALUE) for each in values[:_MAX_LISTED])
     return shown + (" and others" if len(values) > _MAX_LISTED else "")
 
 

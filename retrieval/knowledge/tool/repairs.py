@@ -18,7 +18,7 @@ from datetime import datetime
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.rewrites.edit_effects import changed_names, effect_key, try_edits
 from retrieval.knowledge.rewrites.edits import (
@@ -494,7 +494,7 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
             made_by.setdefault(key, set()).add(at)
     general = {edit_key([edit]): edit for edit in _find_bounds([each for _, each in own])}
     edits |= general
-    by_place = gathered((edits[key].path, key) for key in edits)
+    by_place = gather_values((edits[key].path, key) for key in edits)
     found = []
     for keys in by_place.values():
         tried = sorted(keys, key=lambda key: (key not in general, -len(made_by.get(key, ()))))
@@ -521,7 +521,7 @@ def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
 
     `true` to `Y` and `false` to `N` are one table: each is as well shown as both.
     """
-    replaced = gathered(
+    replaced = gather_values(
         (each.edit.path, each) for each in changes if isinstance(each.edit, ed.Replace)
     )
     shown = {
@@ -547,7 +547,7 @@ _OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)
 
 def _find_bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
     """Bounds that the numbers at one place were moved to."""
-    numbers = gathered(
+    numbers = gather_values(
         (edit.path, (float(edit.before), float(edit.value)))
         for each in examples
         for edit in candidate_edits(each.failed, each.mended)

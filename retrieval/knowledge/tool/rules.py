@@ -26,7 +26,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field, PrivateAttr
 
 from aftercall.models import ErrorCategory, Outcome
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from mongo.records import ToolKey
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import FaultKind
@@ -368,7 +368,9 @@ class ToolKnowledge(BaseModel):
     def profile_to_update(self, schema_hash: str | None) -> ToolProfile:
         """Return the profile of a schema version, made when it is new and moved to the newest."""
         key = schema_hash or NO_SCHEMA
-        return keep(self.profiles, key, self.profiles.get(key) or ToolProfile(), MAX_PROFILES)
+        return keep_latest(
+            self.profiles, key, self.profiles.get(key) or ToolProfile(), MAX_PROFILES
+        )
 
     def find_signature(self, text: str) -> SignatureKnowledge | None:
         """Return what is known of a kind of failure."""
@@ -417,7 +419,7 @@ class ToolKnowledge(BaseModel):
         """
         key = signature_id(text)
         known = self.signatures.get(key) or SignatureKnowledge(signature=text, category=category)
-        return keep(self.signatures, key, known, MAX_SIGNATURES)
+        return keep_latest(self.signatures, key, known, MAX_SIGNATURES)
 
 
 def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:

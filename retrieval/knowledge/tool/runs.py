@@ -17,7 +17,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory
 from aftercall.outcomes import TRANSIENT
 from aftercall.redaction import is_redacted
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from retrieval.knowledge.rows.principals import agent_mark, drop_loudest, fairly_heard, principal_of
 from retrieval.knowledge.tool.profile import call_hash
 
@@ -152,9 +152,9 @@ def learn_repeat(
         if run is None or run.signature != signature_id or _is_over(run, category, at):
             run = Run(signature=signature_id, last_seen=at, said=said, category=category)
         run.count += 1
-        keep(run.sessions, session, run.sessions.get(session, 0) + 1, _MAX_SESSIONS)
+        keep_latest(run.sessions, session, run.sessions.get(session, 0) + 1, _MAX_SESSIONS)
         run.last_seen = max(run.last_seen, at)
-        keep(runs, key, run, MAX_RUNS)
+        keep_latest(runs, key, run, MAX_RUNS)
 
 
 def forget_repeat(runs: dict[str, Run], call: str | None, session: str, kept: str = "") -> None:

@@ -18,7 +18,7 @@ import jsonschema_rs
 
 from aftercall.json_patch import same_json
 from aftercall.json_schemas import plain_schema
-from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds
+from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds_size
 from aftercall.models import Call, ExecutionError
 from retrieval import WORDS
 
@@ -54,7 +54,7 @@ CallT = TypeVar("CallT", bound=Call)
 def bound_call(call: CallT) -> CallT:
     """A call as it is kept: its texts cut, without a schema that is too large to be looked at."""
     changes: dict[str, object] = {}
-    if exceeds(call.input_schema, MAX_VALUES, MAX_CHARS):
+    if exceeds_size(call.input_schema, MAX_VALUES, MAX_CHARS):
         changes["input_schema"] = None
     if call.context is not None and len(call.context) > MAX_MESSAGE:
         changes["context"] = call.context[:MAX_MESSAGE]
@@ -74,10 +74,10 @@ def considered_part(call: CallT) -> CallT:
     As kept, without what is too large.
     """
     changes: dict[str, object] = {"result": None}
-    if exceeds(call.parameters, MAX_VALUES, MAX_CHARS):
+    if exceeds_size(call.parameters, MAX_VALUES, MAX_CHARS):
         changes |= {"parameters": {}, "parameters_known": False}
     error: ExecutionError | None = getattr(call, "error", None)
-    if error is not None and exceeds(error.details, MAX_VALUES, MAX_CHARS):
+    if error is not None and exceeds_size(error.details, MAX_VALUES, MAX_CHARS):
         changes["error"] = error.model_copy(update={"details": {}})
     return bound_call(call.model_copy(update=changes))
 
@@ -88,7 +88,7 @@ def is_large(call: Call) -> bool:
     error: ExecutionError | None = getattr(call, "error", None)
     if error is not None:
         parts += [error.message, error.stack, error.details]
-    return exceeds(parts, *_LARGE)
+    return exceeds_size(parts, *_LARGE)
 
 
 def value_at(parameters: JsonObject, path: Path) -> JsonValue:

@@ -11,7 +11,7 @@ from mcp_types import TextContent
 
 from aftercall import outcomes
 from aftercall.adapters import before_call
-from aftercall.adapters.reflector import META_KEY, dumped, repair_facts
+from aftercall.adapters.reflector import META_KEY, dump_model, repair_facts
 from aftercall.change_classes import reads_only
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
 from aftercall.error_texts import ErrorTexts, ToolKey
@@ -38,7 +38,7 @@ def reader_of(own: "ToolResultReader", wanted: Deliverable | None) -> ResultRead
     """Return the reader of results, which also holds them against what they must be."""
     if wanted is None:
         return own
-    return DeliverableReader(own, wanted, lambda result: delivered(result, wanted))
+    return DeliverableReader(own, wanted, lambda result: delivered_value(result, wanted))
 
 
 def note_success(
@@ -53,7 +53,7 @@ def note_success(
     texts = []
     if changes:
         if said is not None and said.changes:
-            before = dumped(said)
+            before = dump_model(said)
             kept = ("confidence", "evidence", "account")
             facts = {
                 "repaired": True,
@@ -62,7 +62,7 @@ def note_success(
                 "lesson": " ".join(said.reasons),
                 **facts,
             }
-        facts["changes"] = [dumped(change) for change in changes]
+        facts["changes"] = [dump_model(change) for change in changes]
         lossless = followed is None or followed.change_class == "lossless"
         if when == "always" or (when == "lossy" and not lossless):
             accounts = [said.account] if said is not None and said.account is not None else []
@@ -94,14 +94,14 @@ def advise_failure(
         facts["violation"] = dict(error.details)
     if checked.changes:
         texts.append(before_call.note_of_failure(checked.changes))
-        facts["changes"] = [dumped(change) for change in checked.changes]
+        facts["changes"] = [dump_model(change) for change in checked.changes]
     if reflected.advice:
         texts.append(reflected.advice)
         facts |= {
             "repaired": False,
             "note": reflected.note,
             "attempts": len(reflected.attempts),
-            "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
+            "suggestions": [dump_model(suggestion) for suggestion in reflected.suggestions],
         }
     if error is not None and (read := error.details.get("readAsError")):
         facts["readAsError"] = read
@@ -152,7 +152,7 @@ class ToolResultReader(McpResultReader):
         text = bounded_text("\n".join(blocks), outcomes.MAX_MESSAGE_CHARS)
         if outcome.error is not None:
             if result.is_error:
-                self.texts.learn(self.tool_key, text)
+                self.texts.learn_error(self.tool_key, text)
             return outcome
         read: JsonObject
         if self.pattern is not None:
@@ -161,9 +161,16 @@ class ToolResultReader(McpResultReader):
             read = {"readAsError": self.pattern.pattern}
         else:
             is_text = len(result.content) == len(blocks) == 1
-            is_all = is_text and outcomes.unwrapped(result.structured_content) in (None, text)
+            is_all = is_text and outcomes.unwrap_structured(result.structured_content) in (
+                None,
+                text,
+            )
             reads = reads_only(self.tool_key[1], claims_of_tool(self.listed))
-            why = self.texts.why(self.tool_key, text, self.sent, reads=reads) if is_all else None
+            why = (
+                self.texts.explain_success(self.tool_key, text, self.sent, reads=reads)
+                if is_all
+                else None
+            )
             if why is None:
                 return outcome
             read = {"readAsError": why, "guessed": True}
@@ -187,7 +194,7 @@ def rebuild_result(result: ToolResult, facts: JsonObject, texts: Sequence[str]) 
     )
 
 
-def delivered(result: ToolResult, wanted: Deliverable) -> object:
+def delivered_value(result: ToolResult, wanted: Deliverable) -> object:
     """Return the value that a result delivers: its structured content, or the JSON in its text.
 
     What FastMCP put into `{"result": ...}` is taken out, where no such key is asked for. Text that
@@ -196,7 +203,7 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
     None without any text.
     """
     if (structured := result.structured_content) is not None:
-        return structured if "result" in wanted.named else outcomes.unwrapped(structured)
+        return structured if "result" in wanted.named else outcomes.unwrap_structured(structured)
     kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     values = [] if kind == "string" else [json_or_none(text) for text in texts]

@@ -50,7 +50,7 @@ class EntryForm:
     is_joined: bool = False
     """Whether the command is a list that holds its arguments."""
 
-    def usual(self, entry: Mapping[str, Any]) -> tuple[Content, str]:
+    def usual_form(self, entry: Mapping[str, Any]) -> tuple[Content, str]:
         """Return an entry in the usual form, and the key that its address has."""
         made: Content = {}
         url_key = "url"
@@ -66,7 +66,7 @@ class EntryForm:
                 made[self._usual_name(key)] = value
         return made, url_key
 
-    def written(self, entry: Mapping[str, Any], usual: Content, url_key: str) -> Content:
+    def write_entry(self, entry: Mapping[str, Any], usual: Content, url_key: str) -> Content:
         """Return a usual entry in the form of the one that it was made of."""
         made: Content = {}
         nested = isinstance(entry.get(self.command), Mapping)
@@ -105,7 +105,7 @@ Edit = Callable[[str, Content, str], tuple[Content, str, str]]
 """Of a name, a usual entry and the key of its address: both again, and a line about it."""
 
 
-def wrapped(
+def wrap_servers(
     content: Content,
     command: Sequence[str],
     more: Sequence[str] = (),
@@ -118,19 +118,21 @@ def wrapped(
     `command` starts Aftercall, `more` are further options of the gateway; `keys` are paths to the
     servers next to the usual ones. What is wrapped already is wrapped again.
     """
-    bare, _ = unwrapped(content, keys=keys, form=form)
+    bare, _ = unwrap_servers(content, keys=keys, form=form)
     run = [*command, "gateway"]
 
-    def wrap(name: str, entry: Content, url_key: str) -> tuple[Content, str, str]:
-        made, note = _wrap(name, entry, url_key, run, more)
+    def wrap_entry(name: str, entry: Content, url_key: str) -> tuple[Content, str, str]:
+        made, note = _wrap_entry(name, entry, url_key, run, more)
         return made, url_key, note
 
-    return _with_each(bare, keys, form, wrap)
+    return _with_each(bare, keys, form, wrap_entry)
 
 
-def unwrapped(content: Content, *, keys: Keys = (), form: EntryForm = FORMS["usual"]) -> Changed:
+def unwrap_servers(
+    content: Content, *, keys: Keys = (), form: EntryForm = FORMS["usual"]
+) -> Changed:
     """Return a configuration without the gateway; what was changed in it since stays changed."""
-    return _with_each(content, keys, form, lambda _, entry, url_key: _unwrap(entry, url_key))
+    return _with_each(content, keys, form, lambda _, entry, url_key: _unwrap_entry(entry, url_key))
 
 
 def wrapped_names(
@@ -138,22 +140,24 @@ def wrapped_names(
 ) -> list[str]:
     """Return the names of the servers that have a gateway in front of them."""
     return [
-        name for _, name, entry in _entries(content, keys) if _is_ours(_words(form.usual(entry)[0]))
+        name
+        for _, name, entry in _walk_entries(content, keys)
+        if _is_ours(_command_words(form.usual_form(entry)[0]))
     ]
 
 
 def _with_each(content: Content, keys: Keys, form: EntryForm, edit: Edit) -> Changed:
     changed, lines = deepcopy(content), []
-    for holder, name, entry in list(_entries(changed, keys)):
-        usual, url_key = form.usual(entry)
+    for holder, name, entry in list(_walk_entries(changed, keys)):
+        usual, url_key = form.usual_form(entry)
         made, url_key, note = edit(name, usual, url_key)
         if made != usual:
-            _put(holder, name, entry, form.written(entry, made, url_key))
+            _put_entry(holder, name, entry, form.write_entry(entry, made, url_key))
         lines += [f"  {one_line(name)}{note}"] if note else []
     return changed, lines
 
 
-def _put(holder: Any, name: str, entry: MutableMapping[str, Any], made: Content) -> None:
+def _put_entry(holder: Any, name: str, entry: MutableMapping[str, Any], made: Content) -> None:
     if type(entry) is dict and isinstance(holder, dict):
         holder[name] = made
         return
@@ -165,9 +169,9 @@ def _put(holder: Any, name: str, entry: MutableMapping[str, Any], made: Content)
             entry[key] = value
 
 
-def _entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
+def _walk_entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
     """Yield what holds an entry, its name, and the entry; of a list each has its name within."""
-    for servers in _servers(content, keys):
+    for servers in _walk_servers(content, keys):
         if isinstance(servers, list):
             for place, entry in enumerate(servers):
                 if isinstance(entry, MutableMapping):
@@ -178,7 +182,7 @@ def _entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
                 yield servers, str(name), entry
 
 
-def _servers(content: Content, keys: Keys) -> Iterator[Any]:
+def _walk_servers(content: Content, keys: Keys) -> Iterator[Any]:
     """Yield the servers, also those that Claude Code keeps for each project."""
     projects = content.get("projects")
     owners = [content, *(projects.values() if isinstance(projects, Mapping) else ())]
@@ -191,7 +195,7 @@ def _servers(content: Content, keys: Keys) -> Iterator[Any]:
                 yield held
 
 
-def _wrap(
+def _wrap_entry(
     name: str, entry: Content, url_key: str, run: Sequence[str], more: Sequence[str]
 ) -> tuple[Content, str]:
     if reason := _not_wrapped(entry):
@@ -201,7 +205,7 @@ def _wrap(
     if "command" in entry:
         old = [entry["command"], *entry.get("args", [])]
         args += ["--", *old]
-        return entry | {"command": run[0], "args": args}, _difference(old, [run[0], *args])
+        return entry | {"command": run[0], "args": args}, _show_difference(old, [run[0], *args])
     args += ["--type", entry["type"]] if "type" in entry else []
     args += ["--url-key", url_key] if url_key != "url" else []
     for header in entry.get("headers", {}):
@@ -212,10 +216,10 @@ def _wrap(
         "type": {"type": "stdio"},
         "headers": {"env": entry.get("headers")},
     }
-    return _replaced(entry, started), _difference([entry["url"]], [run[0], *args])
+    return _replace_members(entry, started), _show_difference([entry["url"]], [run[0], *args])
 
 
-def _replaced(entry: Content, members: Mapping[str, Content]) -> Content:
+def _replace_members(entry: Content, members: Mapping[str, Content]) -> Content:
     made: Content = {}
     for name, value in entry.items():
         made |= members.get(name, {name: value})
@@ -226,7 +230,7 @@ def _not_wrapped(value: Content) -> str | None:
     command, args = value.get("command"), value.get("args", [])
     if not isinstance(command, str) or not command:
         return _not_reached(value)
-    if _program(command) == "aftercall":
+    if _program_name(command) == "aftercall":
         return "it is Aftercall's own"
     if isinstance(args, list) and all(isinstance(word, str) for word in args):
         return None
@@ -250,13 +254,13 @@ def _not_reached(value: Content) -> str | None:
     return None
 
 
-def _words(entry: Content) -> list[Any]:
+def _command_words(entry: Content) -> list[Any]:
     args = entry.get("args")
     return [entry.get("command"), *(args if isinstance(args, list) else [])]
 
 
-def _unwrap(entry: Content, url_key: str) -> tuple[Content, str, str]:
-    words = _words(entry)
+def _unwrap_entry(entry: Content, url_key: str) -> tuple[Content, str, str]:
+    words = _command_words(entry)
     if not _is_ours(words):
         return entry, url_key, ""
     if "--" in words[:-1]:
@@ -264,7 +268,7 @@ def _unwrap(entry: Content, url_key: str) -> tuple[Content, str, str]:
         made = entry | {"command": old[0], "args": old[1:]}
         if not made["args"]:
             del made["args"]
-        return made, url_key, _difference(words, old)
+        return made, url_key, _show_difference(words, old)
     given = dict(pairwise(words))
     if (url := given.get("--url")) is None:
         what = ": left as it is: it does not say what it was before; see the copy"
@@ -274,7 +278,11 @@ def _unwrap(entry: Content, url_key: str) -> tuple[Content, str, str]:
         before["type"] = {"type": given["--type"]}
     if "--header" in words:
         before["env"] = {"headers": entry.get("env")}
-    return _replaced(entry, before), given.get("--url-key", "url"), _difference(words, [url])
+    return (
+        _replace_members(entry, before),
+        given.get("--url-key", "url"),
+        _show_difference(words, [url]),
+    )
 
 
 def _is_ours(words: Sequence[Any]) -> bool:
@@ -288,13 +296,13 @@ def _is_ours(words: Sequence[Any]) -> bool:
 
 def is_own_program(command: object) -> bool:
     """Return whether a command is Aftercall's own."""
-    return _program(command) == "aftercall"
+    return _program_name(command) == "aftercall"
 
 
-def _program(command: object) -> str:
+def _program_name(command: object) -> str:
     return re.split(r"[/\\]", str(command))[-1].removesuffix(".exe")
 
 
-def _difference(old: Sequence[str], new: Sequence[str]) -> str:
+def _show_difference(old: Sequence[str], new: Sequence[str]) -> str:
     shown = (one_line(DEFAULT_REDACTOR.text(shlex.join(words)), _SHOWN) for words in (old, new))
     return "".join(f"\n    {sign} {line}" for sign, line in zip("-+", shown, strict=True))

@@ -84,24 +84,24 @@ class Executors:
 
     def fits(self, tool: Tool) -> bool:
         """Return whether any of them fits."""
-        return self._fitting(tool) is not None
+        return self._find_fitting(tool) is not None
 
     def script_of(self, tool: Tool) -> Path | None:
         """Return the script of a tool as registered, when the executor that fits runs one."""
-        return script_of(self._fitting(tool), tool)
+        return script_of(self._find_fitting(tool), tool)
 
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
         """Run the tool by the first that fits; it is refused when none does."""
-        if (executor := self._fitting(tool)) is None:
+        if (executor := self._find_fitting(tool)) is None:
             raise ToolRefusedError(
-                f"nothing here runs the tool {titled(tool)}: register a callable for it, allow the "
-                "command of its implementation, or name its MCP server"
+                f"nothing here runs the tool {title_of(tool)}: register a callable for it, allow "
+                "the command of its implementation, or name its MCP server"
             )
         return await executor.execute(tool, input_data, timeout_s=timeout_s)
 
-    def _fitting(self, tool: Tool) -> Executor | None:
+    def _find_fitting(self, tool: Tool) -> Executor | None:
         return next((each for each in self._executors if each.fits(tool)), None)
 
 
@@ -116,7 +116,7 @@ def evolved_file_of(tool: Tool) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def titled(tool: Tool) -> str:
+def title_of(tool: Tool) -> str:
     """Tool and version for messages: `'translator' 1.1.0`."""
     return f"{tool.tool_id!r} {tool.version}" if tool.version else repr(tool.tool_id)
 
@@ -140,7 +140,7 @@ def last_chars(text: str, most: int) -> str:
     return text if len(text) <= most else "…" + text[-(most - 1) :]
 
 
-def rejected(message: str) -> ToolFailedError:
+def rejected_input(message: str) -> ToolFailedError:
     """Return the input does not fit the tool; it was not run."""
     return ToolFailedError(make_error("InvalidInput", message), ran=False)
 

@@ -36,7 +36,7 @@ from aftercall.models.base import (
     Text,
     Timestamp,
     WireModel,
-    whole,
+    whole_number,
 )
 
 _LOGGER = logging.getLogger("aftercall")
@@ -46,7 +46,7 @@ MAX_BATCH = 1000
 
 
 def _code_as_text(value: object) -> object:
-    value = whole(value)  # `404.0` is one in JSON
+    value = whole_number(value)  # `404.0` is one in JSON
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -170,7 +170,7 @@ class ResilientRules:
         self.stop_reason: str | None = None
         """Why no further tool may be tried, though there may be some."""
 
-    def next(self) -> LocalCandidate | None:
+    def next_candidate(self) -> LocalCandidate | None:
         """Whom to try next; None ends it, and all that are left are skipped."""
         while self._left:
             candidate = self._left.pop(0)
@@ -192,7 +192,7 @@ class ResilientRules:
             return f"the limit of {self.max_attempts} attempts was reached"
         return None
 
-    def ended(self, candidate: LocalCandidate, failure: ToolFailedError | None) -> None:
+    def end_attempt(self, candidate: LocalCandidate, failure: ToolFailedError | None) -> None:
         """How the attempt with a candidate ended."""
         self.tried.append((candidate, failure))
         if failure is None:
@@ -220,7 +220,7 @@ class ResilientRules:
         )
         return next(ran, None)
 
-    def why(self) -> str:
+    def explain_end(self) -> str:
         """Return how it ended, in a sentence."""
         count = len(self.tried)
         if any(failure is None for _, failure in self.tried):
