@@ -311,7 +311,7 @@ def measure_floor() -> None:
     for line in sys.stdin:
         text = json.loads(line)
         started = time.perf_counter()
-        model.encode([text])
+        model.encode_texts([text])
         print((time.perf_counter() - started) * 1000, flush=True)
 
 

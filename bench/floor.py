@@ -43,7 +43,7 @@ async def measure(vectors: Path, calls: list[FailedCall]) -> dict[str, list[floa
         for number, call in enumerate([*calls[:WARM_UP], *calls]):
             text = text_of(call)
             started = time.perf_counter()
-            vector = model.encode([text])[0]
+            vector = model.encode_texts([text])[0]
             embedded = time.perf_counter()
             query = IndexQuery(
                 workspaces=("default",), kind="success", vector=vector, terms=terms_text(text),

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 
 from embeddings.protocol import Embedder, Vectors
 from mongo.protocol import Knowledge
-from mongo.records import Commit, Row, encoded
+from mongo.records import Commit, Row, encode_json
 from retrieval.knowledge.memory import AXIS_CLUSTERS, Memory
 from retrieval.knowledge.patterns.clusters import (
     AxisClusters,
@@ -65,7 +65,7 @@ class AxisClusterer:
             found = await asyncio.to_thread(
                 _clustered, axes, vectors, self._neutral, book, previous, self._clock()
             )
-            row = Row(AXIS_CLUSTERS, "", encoded(found))
+            row = Row(AXIS_CLUSTERS, "", encode_json(found))
             serial = await self._knowledge().commit(Commit(workspace, put=[row]))
             self._memory.forget_rows(workspace, [row], serial)
         if len(found.clusters) != len(previous.clusters):

@@ -34,12 +34,12 @@ from mongo.contents import (
     StoredTool,
     SuggestionOutcome,
     ToolChange,
-    named,
+    name_for_principal,
     named_execution_of,
     thread_of,
 )
 from mongo.protocol import EventLog, Knowledge
-from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
+from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decode_json
 from retrieval.knowledge.memory import (
     AGENTS,
     AXES,
@@ -122,7 +122,7 @@ async def load(
     earlier = await log_.find(workspace, "execution", named) if named else ()
     batch.earlier = {each.id: named_execution_of(each) for each in earlier}
     issued = await log_.find(workspace, "suggestion", followed) if followed else ()
-    batch.issued = {each.id: (each, decoded(IssuedSuggestion, each.data)) for each in issued}
+    batch.issued = {each.id: (each, decode_json(IssuedSuggestion, each.data)) for each in issued}
     executions = (each for each in batch.contents.values() if isinstance(each, StoredExecution))
     sessions = {thread_of(each.execution) for each in executions}
     await cache.load_sessions(log_, sessions, before=events[0].position)
@@ -169,7 +169,7 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
                     _count_followed(cache, event.id, content, followed, event.position)
                 cache.remove(FOLLOWED, event.id)
         case SuggestionOutcome():
-            agent = named(event.principal, content.agent or UNNAMED_AGENT)
+            agent = name_for_principal(event.principal, content.agent or UNNAMED_AGENT)
             _count_outcome(cache, replace(content, agent=agent), event.position)
         case FailureRecord():
             called = content.called or _called(batch, event, content.execution_id)
@@ -223,7 +223,9 @@ def _learn_execution(
     _learn_followed(cache, batch, stored)
     if (notes := cache.get(CALL, execution.execution_id)) is not None and notes.waiting:
         for correction in notes.waiting:
-            trials.learn_correction(cache, correction, Called.of(stored), stored.position)
+            trials.learn_correction(
+                cache, correction, Called.from_execution(stored), stored.position
+            )
         notes.waiting = []
         cache.put(CALL, execution.execution_id)
 
@@ -398,7 +400,7 @@ def _read(events: Sequence[Event]) -> Batch:
             if event.kind == "execution":
                 found = named_execution_of(event)
             elif event.kind in _CONTENTS:
-                found = decoded(_CONTENTS[event.kind], event.data)
+                found = decode_json(_CONTENTS[event.kind], event.data)
         except ValueError:
             log.exception("the %s %s cannot be read", event.kind, event.id)
             continue
@@ -442,7 +444,7 @@ def _lately(
 
 def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | None:
     found = _lately(batch, execution_id, event)
-    return None if found is None else Called.of(found)
+    return None if found is None else Called.from_execution(found)
 
 
 def _wanted(workspace: str, batch: Batch) -> set[tuple[RowKind[Any], str]]:

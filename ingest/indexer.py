@@ -24,7 +24,7 @@ from ingest.leases import LeaseKeeper, holder_id, retire
 from ingest.workspace import WorkspaceCache
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
-from mongo.records import Commit, Cursor, Event, Head, Lease, Removal, Row, decoded
+from mongo.records import Commit, Cursor, Event, Head, Lease, Removal, Row, decode_json
 from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
 from retrieval.knowledge.memory import DOCUMENT, VECTOR, Memory
 from retrieval.knowledge.rows.documents import Document
@@ -228,7 +228,7 @@ class Indexer:
         wanted = [row.key for row in rows if not row.data]
         found = await knowledge.get(workspace, DOCUMENT.name, wanted)
         if found:
-            documents = [decoded(Document, row.data) for row in found]
+            documents = [decode_json(Document, row.data) for row in found]
             with stage("indexer.embed") as noted:
                 noted.note(documents=len(documents))
                 vectors = await self._embedder.embed([each.text for each in documents], "document")

@@ -15,7 +15,7 @@ from mongo.contents import (
     StoredPromotion,
     StoredTool,
     hour_of,
-    plain,
+    name_as_given,
 )
 from mongo.records import Counter
 from retrieval.knowledge.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_row
@@ -130,7 +130,7 @@ def learn_failure(
     known.first_seen = min(known.first_seen or at, at)
     known.last_seen = max(known.last_seen or at, at)
     known.faults = skeleton_of(reading)
-    remember_name(known.agents, plain(execution.agent))
+    remember_name(known.agents, name_as_given(execution.agent))
 
 
 def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
@@ -332,7 +332,7 @@ def evolution_id(stored: StoredPromotion) -> str:
 def add_to_document(known: Document, execution: Execution, reading: ErrorReading | None) -> None:
     """Let a document stand for one more call, in place: counts add up, the first text stays."""
     known.count += 1
-    remember_name(known.agents, plain(execution.agent))
+    remember_name(known.agents, name_as_given(execution.agent))
     remember_name(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
     known.last_seen = max(known.last_seen or execution.timestamp, execution.timestamp)
     if reading is not None:
@@ -353,7 +353,7 @@ def _document(workspace: str, kind: Kind, execution: Execution, what: str, text:
         tool_name=execution.tool_name,
         text=text,
         count=1,
-        agents=[plain(execution.agent)],
+        agents=[name_as_given(execution.agent)],
         execution_ids=[execution.execution_id],
         last_seen=execution.timestamp,
     )
@@ -365,7 +365,7 @@ def counts_of_execution(
     """Return what one execution counts as, as often as it stands for; `reading` is of its error."""
     execution, tool = stored.execution, stored.tool_key
     row = tool_row(tool)
-    agent = _told_apart(cache, AGENTS, "", plain(execution.agent), what.MAX_AGENTS)
+    agent = _told_apart(cache, AGENTS, "", name_as_given(execution.agent), what.MAX_AGENTS)
     worked = reading is None
     names = [
         what.SUCCESS if worked else what.FAILURE,
@@ -378,7 +378,7 @@ def counts_of_execution(
         names += [f"{what.CATEGORY}{reading.category}", f"{what.SIGNATURE}{signature}"]
     if execution.tool_version is not None:
         version = _told_apart(
-            cache, VERSIONS, row, plain(execution.tool_version), what.MAX_VERSIONS
+            cache, VERSIONS, row, name_as_given(execution.tool_version), what.MAX_VERSIONS
         )
         names.append(f"{what.VERSION_SUCCESS if worked else what.VERSION_FAILURE}{version}")
     if execution.attempt > 1:

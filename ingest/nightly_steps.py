@@ -22,7 +22,7 @@ from ingest.pacing import BATCH
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.paging import all_rows
-from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
+from mongo.records import Cursor, Removal, Row, ToolKey, decode_json, encode_json
 from retrieval.knowledge.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.knowledge.fitting import refit_scaling
 from retrieval.knowledge.memory import (
@@ -43,7 +43,7 @@ from retrieval.knowledge.patterns.groups import MAX_FAILURES, group_failures, me
 from retrieval.knowledge.patterns.lessons import lesson_of_pattern
 from retrieval.knowledge.rows.documents import Document, Kind
 from retrieval.knowledge.rows.log import read_executions
-from retrieval.knowledge.tool.causes import NO_CHANGES, changes_of
+from retrieval.knowledge.tool.causes import NO_CHANGES, find_place_changes
 from retrieval.knowledge.tool.record import ToolRecord
 
 log = logging.getLogger("aftercall.nightly")
@@ -57,7 +57,7 @@ async def consolidate(job: NightlyJob) -> dict[str, int]:
     done = {"documents": 0, "embedded": 0, "patterns": 0, "removed": 0}
     for workspace in await job.knowledge.cursors():
         await _Consolidation(job, workspace, done).run()
-        await job.commit(workspace, [Row(CONSOLIDATED, "", encoded(job.clock()))])
+        await job.commit(workspace, [Row(CONSOLIDATED, "", encode_json(job.clock()))])
     return done
 
 
@@ -94,7 +94,7 @@ class _Consolidation:
             tool=found.tool if (found := await self._job.memory.find_tool(tool)) else None,
             knowledge=await self._job.memory.read_knowledge(tool),
         )
-        previous = [decoded(ConsolidatedPattern, row.data) for row in before]
+        previous = [decode_json(ConsolidatedPattern, row.data) for row in before]
         failures = await asyncio.to_thread(_failures, lines, record)
         groups, embedded = await group_failures(tool, previous, failures, self._job.embedder)
         self._done["embedded"] += embedded
@@ -138,7 +138,7 @@ class _Consolidation:
 
 
 def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
-    documents = (decoded(Document, line) for line in lines)
+    documents = (decode_json(Document, line) for line in lines)
     frequent = nlargest(MAX_FAILURES, documents, key=lambda each: (each.count, each.document_id))
     knowledge = record.knowledge
     names = {
@@ -165,7 +165,7 @@ def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
                 first_seen=known.first_seen if known is not None else None,
                 mended=known.mends if known is not None else 0,
                 followed=sum(rule.successes for rule in known.rules.values()) if known else 0,
-                changes=changes_of(known.examples) if known is not None else NO_CHANGES,
+                changes=find_place_changes(known.examples) if known is not None else NO_CHANGES,
             )
         )
     return found
@@ -175,7 +175,7 @@ def _row(tool: ToolKey, pattern: ConsolidatedPattern) -> Row:
     """Ranked by failures, of equals the latest seen first."""
     seen = 0 if pattern.last_seen is None else max(0, int(pattern.last_seen.timestamp()))
     rank = (min(pattern.count, _MOST_FAILURES) << 34) + min(seen, (1 << 34) - 1)
-    return Row(PATTERN, pattern.pattern_id, encoded(pattern, sparse=True), tool, rank)
+    return Row(PATTERN, pattern.pattern_id, encode_json(pattern, sparse=True), tool, rank)
 
 
 def is_of(row: Row, kind: Kind) -> bool:
@@ -208,7 +208,7 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
         if scaling.model_copy(update={"fitted_at": before.fitted_at}) == before:
             continue
         scaling = scaling.model_copy(update={"fitted_at": job.clock()})
-        await job.commit(workspace, [Row(CALIBRATION, "", encoded(scaling))])
+        await job.commit(workspace, [Row(CALIBRATION, "", encode_json(scaling))])
         changed += 1
         log.info(
             "confidence of workspace %s is scaled by %.2f and shifted by %.2f, from %d outcomes",

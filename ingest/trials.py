@@ -27,7 +27,14 @@ from aftercall.outcomes import referral_of
 from embeddings.text import MAX_TEXT
 from ingest.learner import session_of
 from ingest.workspace import WorkspaceCache
-from mongo.contents import BETWEEN, Called, CorrectionRecord, FailureRecord, StoredExecution, plain
+from mongo.contents import (
+    BETWEEN,
+    Called,
+    CorrectionRecord,
+    FailureRecord,
+    StoredExecution,
+    name_as_given,
+)
 from mongo.records import OWNER, ToolKey
 from retrieval.knowledge.memory import (
     AXES,
@@ -71,7 +78,7 @@ from retrieval.knowledge.rows.statistics import (
     Trial,
     TrialKind,
     merge_trials,
-    moment_of,
+    trial_moment,
     trial_of,
     trial_of_call,
     with_trial,
@@ -120,7 +127,7 @@ def learn_trial(
         at=at,
         message=execution.error.message if execution.error else None,
         execution_id=execution.execution_id,
-        agent=plain(execution.agent),
+        agent=name_as_given(execution.agent),
     )
     cache.put(STATISTICS, tool_row(tool), tool=tool)
 
@@ -251,7 +258,7 @@ def _move(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
     if not (left.trials or left.successes or left.failures):
         del known.versions[counted.version]
     if taken is not None:
-        known.version_to_update(version).add(taken, moment_of(taken))
+        known.version_to_update(version).add(taken, trial_moment(taken))
 
 
 def _remember_tags(known: dict[str, datetime], tags: tuple[str, ...], at: datetime) -> None:

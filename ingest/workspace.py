@@ -10,7 +10,7 @@ from aftercall.tables import keep_latest
 from ingest.pacing import let_answers_pass
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
-from mongo.records import Removal, Row, ToolKey, encoded
+from mongo.records import Removal, Row, ToolKey, encode_json
 from retrieval.knowledge.memory import (
     AXES,
     CALL,
@@ -27,7 +27,7 @@ from retrieval.knowledge.memory import (
     RowKind,
 )
 from retrieval.knowledge.rows.documents import Document
-from retrieval.knowledge.session.session_calls import SessionCall, extract_values, session_call
+from retrieval.knowledge.session.session_calls import EarlierCall, extract_values, session_call
 from retrieval.knowledge.tool.rules import ToolKnowledge
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class WorkspaceCache:
         """Of the commit whose rows these are."""
         self.sessions: OrderedDict[str, deque[StoredExecution]] = OrderedDict()
         """The latest calls of sessions, oldest arrival first, up to the cursor."""
-        self._session_calls: dict[str, SessionCall] = {}
+        self._session_calls: dict[str, EarlierCall] = {}
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._sizes: dict[str, int] = {}
         """Bytes of what was last written of the tools whose knowledge is here."""
@@ -138,7 +138,7 @@ class WorkspaceCache:
         calls.append(stored)
         return calls
 
-    def session_call(self, execution: Execution) -> SessionCall:
+    def session_call(self, execution: Execution) -> EarlierCall:
         """Return a call of a session with its plain values."""
         if (known := self._session_calls.get(execution.execution_id)) is None:
             values = extract_values(execution.result)
@@ -205,7 +205,7 @@ class WorkspaceCache:
         if place[0] in _EMPTY:
             return data
         sparse = place[0] == HEALTH.name  # of which most is empty, and nothing shows kinds apart
-        return encoded(self._rows[place], sparse=sparse)
+        return encode_json(self._rows[place], sparse=sparse)
 
 
 def _decoded(kinds: Iterable[RowKind[Any]], read: Iterable[Iterable[Row]]) -> list[dict[str, Any]]:

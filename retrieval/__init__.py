@@ -11,7 +11,7 @@ _PART = re.compile(r"\{([A-Z_]+)\}")
 
 
 @cache
-def read_table(name: str) -> dict[str, Any]:
+def read_word_table(name: str) -> dict[str, Any]:
     """Return one of the tables of words and patterns in this package; not to be changed.
 
     Lines of a text are joined, and `{NAME}` stands for that text of the table's `parts`.
@@ -37,13 +37,13 @@ compiled = cache(re.compile)
 
 
 @cache
-def read_json(name: str) -> Any:
+def read_data_file(name: str) -> Any:
     """Return what one of this package's files states; not to be changed."""
     return json.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
 
 
 WORDS: dict[str, frozenset[str]] = {
     what: frozenset(words)
-    for what, words in read_table("knowledge/values/words.toml")["words"].items()
+    for what, words in read_word_table("knowledge/values/words.toml")["words"].items()
 }
 """Words of names and texts, by what they say."""

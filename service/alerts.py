@@ -16,7 +16,7 @@ import httpx2
 from aftercall import models as m
 from aftercall.models.base import Name
 from ingest.leases import LeaseKeeper
-from mongo.records import decoded, encoded
+from mongo.records import decode_json, encode_json
 from service import statistics
 from service.context import Context
 from service.dashboard import words as w
@@ -98,7 +98,7 @@ async def send_alerts(context: Context, url: str) -> int:
     if fact is None:  # what was there before anyone asked is no news
         await _keep(context, {thing: now for thing, _ in found})
         return 0
-    said = decoded(Said, fact.encode())
+    said = decode_json(Said, fact.encode())
     if not (due := due_of(said, found, now)):
         return 0
     async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False) as client:
@@ -115,7 +115,7 @@ async def send_alerts(context: Context, url: str) -> int:
 
 
 async def _keep(context: Context, said: Said) -> None:
-    await context.store.metadata.put(_FACT, encoded(said).decode())
+    await context.store.metadata.put(_FACT, encode_json(said).decode())
 
 
 async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:

@@ -45,8 +45,8 @@ from mongo.records import (
     StateKind,
     StateRow,
     ToolKey,
-    decoded,
-    encoded,
+    decode_json,
+    encode_json,
 )
 from service.version import VERSION
 
@@ -255,7 +255,7 @@ async def _base_of(
 
 
 def _json(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", json.loads(encoded(value)))
+    return cast("dict[str, Any]", json.loads(encode_json(value)))
 
 
 # Reading
@@ -374,7 +374,7 @@ def _record(kind: str, content: dict[str, Any], made_by: str) -> Any:
     """What a line states: an event, a row, how often a counter was counted, a number of events."""
     try:
         if kind == "event":
-            return decoded(Event, json.dumps(content).encode())
+            return decode_json(Event, json.dumps(content).encode())
         del content["workspace"]
         if kind == "counter":
             tool = content["tool"]
@@ -382,7 +382,7 @@ def _record(kind: str, content: dict[str, Any], made_by: str) -> Any:
             return key, content["number"]
         if kind == "base":
             return content["learned"]
-        return decoded(StateRow if kind == "state" else Row, json.dumps(content).encode())
+        return decode_json(StateRow if kind == "state" else Row, json.dumps(content).encode())
     except (KeyError, TypeError, ValueError) as error:
         raise ArchiveError(
             f"a record of the archive ({kind}) cannot be read: {error}. The archive was made by "

@@ -5,7 +5,7 @@ from uuid import uuid4
 from aftercall import models as m
 from ingest.intake import check_time
 from mongo import contents
-from mongo.records import ToolKey, decoded
+from mongo.records import ToolKey, decode_json
 from retrieval.knowledge.rows.log import read_executions, read_suggestion
 from service.context import Context
 
@@ -80,7 +80,7 @@ async def correct(
             corrected_at=corrected_at,
             boundary_axes=tuple(clean.boundary_axes),
             agent=clean.agent,
-            called=None if call is None else contents.Called.of(call),
+            called=None if call is None else contents.Called.from_execution(call),
         )
         event = contents.correction_event(record, context.caller.principal)
         if await context.store.events.append(workspace, [event]) == ["accepted"]:
@@ -103,7 +103,7 @@ async def corrections(
     """Return the latest corrections, newest first; with a tool's name those that count for it."""
     log, most = context.store.events, limit if tool is None else _LOOKED_AT
     found = await log.latest(workspace, "correction", most)
-    records = [decoded(contents.CorrectionRecord, each.data) for each in found]
+    records = [decode_json(contents.CorrectionRecord, each.data) for each in found]
     untied = [each.execution_id for each in records if each.called is None]
     calls = await read_executions(log, workspace, untied)
     tools = {each.execution.execution_id: each.tool_key for each in calls}
@@ -137,7 +137,7 @@ async def _corrected(
         # The wire model has seen to it that one of both is named.
         execution_id = correction.execution_id or ""
         return execution_id, await _call(context, workspace, execution_id)
-    session = contents.named(context.caller.principal, correction.session_id)
+    session = contents.name_for_principal(context.caller.principal, correction.session_id)
     events = await context.store.events.latest(
         workspace, "execution", _LOOKED_AT, sessions=[session]
     )
@@ -167,7 +167,7 @@ async def _known(
     context: Context, workspace: str, correction_id: str
 ) -> contents.CorrectionRecord | None:
     found = await context.store.events.find(workspace, "correction", [correction_id])
-    return decoded(contents.CorrectionRecord, found[0].data) if found else None
+    return decode_json(contents.CorrectionRecord, found[0].data) if found else None
 
 
 async def _call(

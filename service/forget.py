@@ -18,7 +18,7 @@ from aftercall.models import ForgetRequest
 from mongo import contents
 from mongo.paging import all_events, all_rows
 from mongo.protocol import Store
-from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decoded
+from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decode_json
 from retrieval.knowledge.rows import counters as what
 from retrieval.knowledge.rows.principals import agent_mark, key_mark
 from retrieval.knowledge.tool.profile import agent_token
@@ -65,7 +65,7 @@ class Forgotten(ForgetRequest):
         """Yield what rows of the base that bear its words hold, as JSON."""
         by = self.key_id
         if self.agent is not None:
-            name = self.agent if by is None else contents.named(by, self.agent)
+            name = self.agent if by is None else contents.name_for_principal(by, self.agent)
             yield json.dumps(self.agent).encode()
             for mark in (agent_mark(name), agent_token(name)):
                 yield f'{mark}"'.encode()  # behind the mark of whichever key
@@ -79,12 +79,12 @@ def _speaker(event: Event) -> tuple[str | None, str | None]:
             call = contents.execution_of(event).execution
             return call.agent, call.session_id
         case "suggestion":
-            issued = decoded(contents.IssuedSuggestion, event.data)
+            issued = decode_json(contents.IssuedSuggestion, event.data)
             return issued.agent, issued.session
         case "outcome":
-            return decoded(contents.SuggestionOutcome, event.data).agent, None
+            return decode_json(contents.SuggestionOutcome, event.data).agent, None
         case "correction":
-            return decoded(contents.CorrectionRecord, event.data).agent, None
+            return decode_json(contents.CorrectionRecord, event.data).agent, None
         case _:
             return None, None
 
@@ -109,15 +109,15 @@ class _Found:
     def is_quoted_by(self, event: Event) -> bool:
         match event.kind:
             case "suggestion":
-                given = decoded(contents.IssuedSuggestion, event.data).suggestion
+                given = decode_json(contents.IssuedSuggestion, event.data).suggestion
                 return given is not None and not self.calls.isdisjoint(given.evidence.execution_ids)
             case "outcome":
-                said = decoded(contents.SuggestionOutcome, event.data)
+                said = decode_json(contents.SuggestionOutcome, event.data)
                 return said.execution_id in self.calls or said.suggestion_id in self.suggestions
             case "mark":
-                return decoded(contents.FailureRecord, event.data).execution_id in self.calls
+                return decode_json(contents.FailureRecord, event.data).execution_id in self.calls
             case "correction":
-                return decoded(contents.CorrectionRecord, event.data).execution_id in self.calls
+                return decode_json(contents.CorrectionRecord, event.data).execution_id in self.calls
             case _:
                 return False
 
@@ -176,12 +176,14 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
     """Return what a command left, whatever was there before."""
     match event.kind:
         case "tool":
-            change = decoded(contents.ToolChange, event.data)
+            change = decode_json(contents.ToolChange, event.data)
             row = contents.tool_command(
                 workspace, change.tool_id, None, change.after, event.principal
             )[1]
         case "promotion":
-            row = contents.promotion_command(decoded(contents.PromotionEvent, event.data), None)[1]
+            row = contents.promotion_command(
+                decode_json(contents.PromotionEvent, event.data), None
+            )[1]
         case "review":
             said = json.loads(event.data)
             if pattern_id := said.get("pattern_id"):

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mongo.protocol import ControlStore
-from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+from mongo.records import AuditEntry, AuditHead, StoredKey, decode_json, encode_json
 from service.keys import CONSOLE
 
 FORM = 1
@@ -37,8 +37,8 @@ async def pack_keys(store: ControlStore) -> bytes:
     keys = await store.keys()
     header = {"aftercall": "keys", "form": FORM, "entries": len(entries), "keys": len(keys)}
     lines = [json.dumps(header).encode()]
-    lines += [encoded(entry) for entry in reversed(entries)]
-    lines += [encoded(key) for key in keys]
+    lines += [encode_json(entry) for entry in reversed(entries)]
+    lines += [encode_json(key) for key in keys]
     body = b"".join(line + b"\n" for line in lines)
     return body + json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n"
 
@@ -65,8 +65,8 @@ def read_keys(content: bytes) -> tuple[list[AuditEntry], list[StoredKey]]:
         raise KeyArchiveError("the file was cut off or changed; fetch it again from the backup")
     lines = body.split(b"\n")[1:-1]
     count = header["entries"]
-    entries = [decoded(AuditEntry, line) for line in lines[:count]]
-    return entries, [decoded(StoredKey, line) for line in lines[count:]]
+    entries = [decode_json(AuditEntry, line) for line in lines[:count]]
+    return entries, [decode_json(StoredKey, line) for line in lines[count:]]
 
 
 async def restore_keys(store: ControlStore, content: bytes) -> int:
@@ -87,7 +87,7 @@ async def restore_keys(store: ControlStore, content: bytes) -> int:
         )
     head = AuditHead()
     for entry in entries:
-        expected = replace(entry, position=0, previous="", hash="").chained(head)
+        expected = replace(entry, position=0, previous="", hash="").chain_to(head)
         if expected != entry:
             raise KeyArchiveError(f"entry {head.position + 1} of the audit was changed")
         head = AuditHead(entry.position, entry.hash)

@@ -453,7 +453,7 @@ async def verify_audit(
             if entry.position != expected.position:
                 return Verdict(head, f"entry {expected.position} is missing")
             before = AuditHead(entry.position - 1, entry.previous)
-            is_chained = entry.chained(before).hash == entry.hash == expected.hash
+            is_chained = entry.chain_to(before).hash == entry.hash == expected.hash
             if not is_chained or (entry.position == noted.position and entry.hash != noted.hash):
                 return Verdict(head, f"entry {entry.position} was changed")
             seen = seen or known == (entry.position, entry.hash)

@@ -13,7 +13,7 @@ from aftercall.models.base import Name
 from aftercall.redaction import Redactor
 from aftercall.tables import sum_values
 from mongo.contents import StoredPatternReview, hour_of, review_command
-from mongo.records import ToolKey, decoded
+from mongo.records import ToolKey, decode_json
 from retrieval.knowledge.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark_of
 from retrieval.knowledge.patterns.lessons import title_of
@@ -61,7 +61,7 @@ async def listed(context: Context, workspace: str, query: PatternsQuery) -> m.Fa
 async def consolidated_at(context: Context, workspace: str) -> datetime | None:
     """When the latest nightly job did so; None before the first."""
     rows = await context.store.knowledge.get(workspace, CONSOLIDATED, [""])
-    return decoded(datetime, rows[0].data) if rows else None
+    return decode_json(datetime, rows[0].data) if rows else None
 
 
 async def by_pattern(context: Context, workspace: str, marks: Mapping[str, int]) -> dict[str, int]:
@@ -75,7 +75,7 @@ async def stored_patterns(
 ) -> list[ConsolidatedPattern]:
     """Return those of the patterns that are there, in the order of the ids."""
     rows = await context.store.knowledge.get(workspace, PATTERN, pattern_ids)
-    by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
+    by_id = {row.key: decode_json(ConsolidatedPattern, row.data) for row in rows}
     return [by_id[each] for each in pattern_ids if each in by_id]
 
 
@@ -142,7 +142,7 @@ async def reviews_of(
     by_id = {each.pattern_id: each for each in patterns}
     found = {}
     for row in await context.store.events.state(workspace, "pattern", list(by_id)):
-        stored, pattern = decoded(StoredPatternReview, row.data or b""), by_id[row.key]
+        stored, pattern = decode_json(StoredPatternReview, row.data or b""), by_id[row.key]
         hour, is_back = hour_of(stored.changed_at), False
         if stored.state == "resolved":
             is_back = (await _since(context, workspace, pattern, hour)).total() > stored.counted
@@ -204,7 +204,7 @@ async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair
 
 async def _most(context: Context, workspace: str, limit: int) -> list[ConsolidatedPattern]:
     rows = await context.store.knowledge.scan(workspace, PATTERN, limit, by="rank")
-    return await asyncio.to_thread(lambda: [decoded(ConsolidatedPattern, e.data) for e in rows])
+    return await asyncio.to_thread(lambda: [decode_json(ConsolidatedPattern, e.data) for e in rows])
 
 
 async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from aftercall.promotions_file import FilePathError, check_relative_path, render
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
 from retrieval.answers.fitness.history import shown_promotion, statistics_with_marks
 from retrieval.answers.fitness.promotions import inherited_quality, pair_of, read_former, status_of
-from retrieval.knowledge.rows.log import promotion_history as events_of
+from retrieval.knowledge.rows.log import read_promotion_history as events_of
 from retrieval.knowledge.rows.registry import Registry, UnknownNamespaceError
 from service.context import Context
 from service.tools import InvalidChangeError, RefusedError

@@ -10,7 +10,7 @@ from pydantic import Field
 from aftercall import models as m
 from aftercall.models.base import Name
 from mongo.contents import StoredRecommendation, review_command
-from mongo.records import ToolKey, decoded
+from mongo.records import ToolKey, decode_json
 from retrieval.answers.fitness.promotions import pair_of, status_of
 from retrieval.answers.recommendations import queue
 from retrieval.answers.recommendations.evidence import Quotes
@@ -199,5 +199,5 @@ async def _about(
 
 async def _stored(context: Context, workspace: str) -> dict[str, StoredRecommendation]:
     rows = await context.store.events.state(workspace, "review")
-    found = (decoded(StoredRecommendation, row.data or b"") for row in rows)
+    found = (decode_json(StoredRecommendation, row.data or b"") for row in rows)
     return {each.recommendation_id: each for each in found}

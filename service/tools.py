@@ -81,7 +81,7 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
                 "name the tool that this one is a newer version of"
             )
         schema, before = spec.input_schema, registry.by_id.get(tool_id)
-        binds = before is not None and before.binds(context.caller.principal)
+        binds = before is not None and before.is_registered_by(context.caller.principal)
         tool = Tool(
             **{name: getattr(spec, name) for name in ToolSpec.model_fields},
             tool_id=tool_id,
@@ -120,7 +120,7 @@ async def put_tools(
 def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
     """A `RefusedError` where the tool is another key's: a registration binds its own key alone."""
     caller = context.caller
-    if not before.binds(caller.principal) and "admin" not in caller.scopes:
+    if not before.is_registered_by(caller.principal) and "admin" not in caller.scopes:
         raise RefusedError(
             f"the tool {before.tool.tool_id!r} was registered by another key: register yours "
             "under an id of its own, or ask a key with the scope admin"
@@ -246,7 +246,7 @@ async def mark_failure(
         # Masked, a tag with a secret would be in every scenario that holds a secret.
         negative_tags=tuple(tag for tag in mark.negative_tags if redactor.text(tag) == tag),
         execution_id=mark.execution_id,
-        called=None if call is None else contents.Called.of(call),
+        called=None if call is None else contents.Called.from_execution(call),
     )
     event = contents.mark_event(record, context.caller.principal)
     is_new = await log.append(workspace, [event]) == ["accepted"]

@@ -33,7 +33,7 @@ from bench.quality.fitting import (
 )
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.knowledge.reading.classifier import HEAD, CategoryHead, shipped_head, text_of
+from retrieval.knowledge.reading.classifier import HEAD, CategoryHead, embedded_words, shipped_head
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 
 FOLDS = 8
@@ -216,7 +216,7 @@ async def figures(embedder: Embedder) -> dict[str, float]:
 async def samples_of(embedder: Embedder, split: Split) -> list[Sample]:
     """The messages of a split, embedded and read."""
     messages = [each for each in labelled_messages() if each.split == split]
-    texts = [text_of(each.message) for each in messages]
+    texts = [embedded_words(each.message) for each in messages]
     vectors = np.asarray(await embedder.embed(texts, "query"), dtype=np.float32)
     return [
         Sample(each, vector, text, read_error(ExecutionError(message=each.message), {}))

@@ -38,7 +38,7 @@ from bench import data
 from bench.quality.brain import Brain, Json, open_brain
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.values.scalars import same_value
 
 ECOSYSTEMS = ("rust", "go", "js", "jvm")
@@ -285,7 +285,7 @@ def document(with_schema: Sequence[Found], without: Sequence[Found]) -> str:
         held = "yes" if first.group in ECOSYSTEMS and is_held(first.form) else ""
         lines.append(f"| {library} | {counts} | {held} |")
     lines += ["", "## Sentences", "", "| dialect | fault | example |", "|---|---|---|"]
-    for form in read_table("knowledge/reading/dialects.toml")["forms"]:
+    for form in read_word_table("knowledge/reading/dialects.toml")["forms"]:
         example = " ".join(form["example"].split()).replace("|", "\\|").replace("`", "'")
         lines.append(f"| {form['dialect']} | {form['fault']} | `{example[:_EXAMPLE]}` |")
     return "\n".join([*lines, "", _ADDING])

@@ -25,7 +25,7 @@ from embeddings.protocol import Embedder
 from ingest.nightly import NightlyJob
 from ingest.nightly_steps import consolidate
 from mongo.paging import all_rows
-from mongo.records import decoded
+from mongo.records import decode_json
 from retrieval.knowledge.memory import PATTERN
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 
@@ -65,7 +65,7 @@ async def patterns_after_nightly(brain: Brain, embedder: Embedder) -> list[Conso
     )  # fmt: skip
     await consolidate(job)
     return [
-        decoded(ConsolidatedPattern, row.data)
+        decode_json(ConsolidatedPattern, row.data)
         async for row in all_rows(knowledge, WORKSPACE, PATTERN)
     ]
 

@@ -37,9 +37,9 @@ from aftercall.outcomes import (
     MAX_MESSAGE_CHARS,
     error_in_result,
     make_error,
+    message_text,
     status_in_result,
     typed_error_in_text,
-    words_of,
 )
 
 MAX_CONTEXT_CHARS = 4000
@@ -254,7 +254,7 @@ def failure_in_object(error: object) -> ToolAnswer:
     `message`, `type`, `code`, ...
     """
     if not isinstance(error, Mapping):
-        return failure_in_text(words_of(error))
+        return failure_in_text(message_text(error))
     said = {key: error.get(key) for key in ("message", "type", "name", "code")}
     kind = next((said[key] for key in ("type", "name") if isinstance(said[key], str)), None)
     code = said["code"]
@@ -271,7 +271,7 @@ def failure_in_object(error: object) -> ToolAnswer:
 def failure_in_rpc(error: object) -> ToolAnswer:
     """Return the failure that the error of a JSON-RPC response shows."""
     if not isinstance(error, Mapping):
-        return failure_in_text(words_of(error))
+        return failure_in_text(message_text(error))
     data = error.get("data")
     details = data if isinstance(data, Mapping) else {} if data is None else {"data": data}
     return failure_in_object(
@@ -298,7 +298,7 @@ def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
     if (typed := error_in_result(structured, texts, is_error=is_error)) is not None:
         return ToolAnswer(typed)
     if is_error:
-        return failure_in_text("\n".join(texts) or words_of(structured))
+        return failure_in_text("\n".join(texts) or message_text(structured))
     meta = result.get("_meta")
     status = status_in_result(structured, meta if isinstance(meta, Mapping) else None)
     if structured is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mongo.errors import KeyChangedError
 from mongo.protocol import ControlStore
-from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+from mongo.records import AuditEntry, AuditHead, StoredKey, decode_json, encode_json
 from mongo.sqlite import files
 from mongo.sqlite.files import FileUser, GroupCommitWriter, ReadPool
 from mongo.sqlite.store import open_file
@@ -30,7 +30,7 @@ class SqliteControl(FileUser):
         return await self._readers.run(
             lambda c: [
                 replace(
-                    decoded(StoredKey, data), used_at=used and datetime.fromtimestamp(used, UTC)
+                    decode_json(StoredKey, data), used_at=used and datetime.fromtimestamp(used, UTC)
                 )
                 for data, used in c.execute("SELECT data, used_at FROM keys ORDER BY rowid")
             ]
@@ -55,7 +55,9 @@ class SqliteControl(FileUser):
         """
         given = (before or 2**62, workspace, limit)
         return await self._readers.run(
-            lambda c: [decoded(AuditEntry, data.encode()) for (data,) in c.execute(query, given)]
+            lambda c: [
+                decode_json(AuditEntry, data.encode()) for (data,) in c.execute(query, given)
+            ]
         )
 
     async def close(self) -> None:
@@ -91,14 +93,16 @@ def _append(
 ) -> AuditEntry:
     if key is not None:
         row = connection.execute("SELECT data FROM keys WHERE id = ?", (key.id,)).fetchone()
-        if (row[0] if row else None) != (before and before.data()):
+        if (row[0] if row else None) != (before and before.to_data()):
             raise KeyChangedError(key.id)
         connection.execute(
             "INSERT INTO keys (id, data) VALUES (?, ?) "
             "ON CONFLICT (id) DO UPDATE SET data = excluded.data",
-            (key.id, key.data()),
+            (key.id, key.to_data()),
         )
-    entry = entry.chained(_head(connection))
-    connection.execute("INSERT INTO audit VALUES (?, ?)", (entry.position, encoded(entry).decode()))
+    entry = entry.chain_to(_head(connection))
+    connection.execute(
+        "INSERT INTO audit VALUES (?, ?)", (entry.position, encode_json(entry).decode())
+    )
     connection.execute("UPDATE head SET position = ?, hash = ?", (entry.position, entry.hash))
     return entry

@@ -287,7 +287,7 @@ class ReadPool:
         try:
             answer = loop.run_in_executor(self._threads, partial(self._run, query))
         except RuntimeError as error:  # what an executor states after its shutdown
-            raise errors.closed() from error
+            raise errors.closed_error() from error
         return await answer
 
     def close(self) -> None:
@@ -368,7 +368,7 @@ class GroupCommitWriter:
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._closing:
             if self._is_closed:
-                raise errors.closed()
+                raise errors.closed_error()
             self._queue.put(_Call(handler, argument, future))
         return await future
 

@@ -15,7 +15,7 @@ from mongo.errors import (
     StoreFencedError,
     StoreFullError,
     StoreTooNewError,
-    closed,
+    closed_error,
 )
 from mongo.protocol import EventLog, Leases, Metadata
 from mongo.records import Lease
@@ -64,7 +64,7 @@ class SqliteStore:
     def knowledge(self) -> SqliteKnowledge:
         """Current generation."""
         if self._current is None:
-            raise closed()
+            raise closed_error()
         return self._current
 
     counters = knowledge

@@ -14,7 +14,7 @@ from retrieval.answers.judge.ranking import RankedProposal, judge
 from retrieval.answers.judge.trust import Strangers, principals_for
 from retrieval.answers.proposers.case import PLAIN, Advice, CallContext, Case, NoAdvice, Option
 from retrieval.answers.proposers.compose import Proposal
-from retrieval.knowledge.calls.account import Account
+from retrieval.knowledge.calls.account import CallAccount
 from retrieval.knowledge.confidence import (
     MIN_CONFIDENCE,
     Calibration,
@@ -69,7 +69,7 @@ class RankedSuggestion:
     """Whether it rests on what one other principal alone states: it is advice, and not sure."""
     of_sibling: bool = False
     """Whether it was learned on another tool, and has not worked on this one yet."""
-    account: Account | None = None
+    account: CallAccount | None = None
     """What it does with each value; None where it changes none."""
     shape: str | None = None
     """`documents.shape_of` what it sends, where only names and types are changed."""
@@ -277,7 +277,7 @@ def _suggestion(case: Case, judged: RankedProposal, estimate: Estimate) -> m.Sug
     )
 
 
-def changes_of(case: Case, proposal: Proposal, account: Account) -> list[m.Change]:
+def changes_of(case: Case, proposal: Proposal, account: CallAccount) -> list[m.Change]:
     """Return what a proposal changes, each with its reason.
 
     Its proposer's, or that of the account.

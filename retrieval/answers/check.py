@@ -82,7 +82,7 @@ async def answer_check(
         await memory.read_knowledge(tool),
         await memory.find_tool(tool, principal),
     )
-    binds = quorum == 1 or (registered is not None and registered.binds(principal))
+    binds = quorum == 1 or (registered is not None and registered.is_registered_by(principal))
     hints = trusted_hints(request.annotations, registered, binds=binds)
     writes = not reads_only(asked.tool_name, hints)
     schema = schema_for(asked, knowledge, registered, binds=binds, writes=writes, quorum=quorum)

@@ -21,7 +21,7 @@ from retrieval.knowledge.session.recent_calls import (
     RecentCall,
     rank_calls,
     word_cosines,
-    words_of,
+    words_of_call,
 )
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.values.parameters import MAX_MESSAGE
@@ -125,7 +125,7 @@ async def like_calls(
         if recent.outcome == "success" and only_of in (None, recent.principal):
             latest[recent.what] = recent
     calls = list(latest.values())[-_COMPARED:]
-    cosines = word_cosines(calls, words_of(parameters, context))
+    cosines = word_cosines(calls, words_of_call(parameters, context))
     order = sorted(zip(cosines, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
     alike = {call.execution_id: cosine for cosine, call in order[:_IN_ANSWER] if cosine >= _LEAST}
     profile, _ = profile_for(await memory.read_knowledge(tool), None, agent)

@@ -40,7 +40,7 @@ from retrieval.answers.similar import like_calls
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.reading.category import is_unknown_tool
-from retrieval.knowledge.reading.classifier import CategoryHead, text_of
+from retrieval.knowledge.reading.classifier import CategoryHead, embedded_words
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 from retrieval.knowledge.rows.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
 from retrieval.knowledge.rows.documents import (
@@ -51,7 +51,7 @@ from retrieval.knowledge.rows.documents import (
     document_id,
 )
 from retrieval.knowledge.rows.log import session_calls
-from retrieval.knowledge.session.session_calls import SessionCall
+from retrieval.knowledge.session.session_calls import EarlierCall
 from retrieval.knowledge.tool.links import MAX_CALLS, Links
 from retrieval.knowledge.tool.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.knowledge.tool.runs import RecoveryTimes, Repeats, repeats_of, session_mark
@@ -201,7 +201,7 @@ class Suggester:
             knowledge = await self.memory.read_knowledge(tool)
             registered = await self.memory.find_tool(tool, principal)
         quorum = self.quorum()
-        binds = quorum == 1 or (registered is not None and registered.binds(principal))
+        binds = quorum == 1 or (registered is not None and registered.is_registered_by(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
         if reading.category == "unknown" and seeds:  # then it is what the corpus states
             reading = replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
@@ -326,7 +326,7 @@ class Suggester:
         if head is None:
             return reading
         try:
-            text = text_of(call.error.message)
+            text = embedded_words(call.error.message)
             [vector] = await self.embedder.embed([text], "query")
         except EmbeddingError as error:
             log.warning("the error's category stays as it was read: %s", error)
@@ -520,7 +520,7 @@ def case_of(
     *,
     binds: bool,
     quorum: int,
-    session: Callable[[], Sequence[SessionCall]] = tuple,
+    session: Callable[[], Sequence[EarlierCall]] = tuple,
 ) -> Case:
     """Return the case of a call; `binds` states whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)

@@ -106,7 +106,7 @@ async def refuse_another_store(place: IndexPlace) -> None:
             if made_for is not None:
                 check_folder_owner(made_for, place.owner, path)
         return
-    await _load_adapter().refuse_another_store(place, _NAME)
+    await _load_adapter().refuse_foreign_collection(place, _NAME)
 
 
 def _own_folders(place: EdgePlace) -> list[str]:

@@ -556,8 +556,8 @@ async def list_names(place: p.QdrantPlace) -> list[str]:
     return [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
 
 
-async def refuse_another_store(place: p.QdrantPlace, pattern: re.Pattern[str]) -> None:
-    """As `opening.refuse_another_store`, of the names that match a pattern."""
+async def refuse_foreign_collection(place: p.QdrantPlace, pattern: re.Pattern[str]) -> None:
+    """As `opening.refuse_foreign_collection`, of the names that match a pattern."""
     async with aclosing(Connection(place)) as connection:
         for name, made_for in (await _collection_owners(connection, place, pattern)).items():
             if isinstance(made_for, str):

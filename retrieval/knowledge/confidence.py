@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from retrieval import read_json
+from retrieval import read_data_file
 from retrieval.knowledge.beta import Trials
 
 MIN_CONFIDENCE = 0.15
@@ -96,5 +96,5 @@ def log_odds(probability: float) -> float:
 @cache
 def shipped_calibration() -> Calibration:
     """Return the calibration that was fitted on the project's own benchmark history."""
-    fitted = read_json("knowledge/calibration.json")
+    fitted = read_data_file("knowledge/calibration.json")
     return Calibration(intercept=fitted["intercept"], weights=fitted["weights"])

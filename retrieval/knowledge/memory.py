@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from aftercall.models import Outcome
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_of
 from mongo.protocol import Knowledge, Store
-from mongo.records import Removal, Row, ToolKey, decoded
+from mongo.records import Removal, Row, ToolKey, decode_json
 from retrieval.knowledge.confidence import Calibration, Scaling, shipped_calibration
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.rows.documents import Document
@@ -42,7 +42,7 @@ class RowKind(Generic[T]):
 
     def decode_row(self, row: Row) -> T:
         """Return what a row states."""
-        return decoded(self.type, row.data)
+        return decode_json(self.type, row.data)
 
 
 class Registered(BaseModel):
@@ -306,7 +306,7 @@ class Memory:
             seen = self._registries.changes
             tools = await self.list_tools(workspace)
             rows = await self._store.events.state(workspace, "promotion")
-            stored = ((decoded(StoredPromotion, row.data or b""), row.position) for row in rows)
+            stored = ((decode_json(StoredPromotion, row.data or b""), row.position) for row in rows)
             known = Registry(tools, [replace(each, position=at) for each, at in stored])
             self._registries.put(workspace, "", known, seen)
         return known

@@ -30,7 +30,7 @@ def account_in_words(account: Account) -> str:
     Such as "`old_text` -> `oldText` (another spelling); 7 values kept". Questions come first, then
     what is left out, then the other values; what there is no room for is counted.
     """
-    questions = [question_of(value) for value in account.values if value.rivals]
+    questions = [ask_for_place(value) for value in account.values if value.rivals]
     left_out = [
         f"{_place_name(dropped.path)} is left out{_reason_words(dropped.why)}"
         for dropped in account.dropped
@@ -42,7 +42,7 @@ def account_in_words(account: Account) -> str:
     return "; ".join([*_within_bound(parts, MAX_ACCOUNT_CHARS - len(kept)), kept])
 
 
-def question_of(value: AccountedValue) -> str:
+def ask_for_place(value: AccountedValue) -> str:
     """Return the places that would take a value, such as "`channelName` or `user`?"."""
     places = [value.path, *value.rivals]
     are_siblings = len({_parent_parts(place) for place in places}) == 1
@@ -55,7 +55,7 @@ def why_not_followed(account: Account) -> str:
     """Return why a repair is for the caller to decide, by its account; "" where it may be done."""
     for value in account.values:
         if value.rivals:
-            return f"more than one place would take the value: {question_of(value)}"
+            return f"more than one place would take the value: {ask_for_place(value)}"
     for value in account.values:
         if value.origin == "unexplained":
             return f"nothing explains the value of {_place_name(value.path)}"

@@ -37,7 +37,7 @@ from aftercall.json_values import (
     clean_text,
     make_json_value,
 )
-from aftercall.models.calls import Execution, ExecutionError, FailedCall, execution_of
+from aftercall.models.calls import Execution, ExecutionError, FailedCall, make_execution
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.results import ObservedAttempt, PlannedAttempt
@@ -386,7 +386,7 @@ class PlannedCall:
         calls.hand_over(event)
         if self.arguments is None:
             return
-        execution = execution_of(
+        execution = make_execution(
             # Not made of request and seq: another process may have a request of the same name.
             execution_id=str(uuid4()),
             timestamp=self._started_at,

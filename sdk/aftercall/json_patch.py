@@ -187,7 +187,7 @@ def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
     return changed
 
 
-def value_at(document: JsonObject, path: str) -> JsonValue:
+def value_at_pointer(document: JsonObject, path: str) -> JsonValue:
     """Return the value that a JSON Pointer leads to."""
     value: JsonValue = document
     for part in parse_pointer(path):

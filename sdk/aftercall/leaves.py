@@ -14,7 +14,7 @@ from aftercall.json_patch import (
     make_pointer,
     parse_pointer,
     same_json,
-    value_at,
+    value_at_pointer,
 )
 from aftercall.json_values import JsonObject, JsonValue
 
@@ -142,6 +142,6 @@ def _walk_untouched(place: _Place, path: _Path) -> Iterator[tuple[_Path, str]]:
 
 def _holds_value(document: JsonObject, path: str, value: JsonValue) -> bool:
     try:
-        return same_json(value_at(document, path), value)
+        return same_json(value_at_pointer(document, path), value)
     except JsonPatchError:
         return False

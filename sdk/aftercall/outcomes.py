@@ -139,7 +139,7 @@ class Outcome(Generic[ValueT]):
     @classmethod
     def ok(cls, value: OtherT, status: str | None = None) -> "Outcome[OtherT]":
         """Return a success, weak or not: it stays one, also with a status that is no text."""
-        return Outcome(value, bounded_text(words_of(status), MAX_NAME_CHARS) or None)
+        return Outcome(value, bounded_text(message_text(status), MAX_NAME_CHARS) or None)
 
     @classmethod
     def wrong_tool_boundary(
@@ -342,7 +342,7 @@ def _read_error(value: Mapping[object, object], *, has_failed: bool) -> Executio
     stacks = (place.get("stack") for place in (outer, inner))
     return make_error(
         kind,
-        next((words for each in texts if (words := words_of(each))), ""),
+        next((words for each in texts if (words := message_text(each))), ""),
         code=next((str(code) for code in codes if code != ""), None),
         stack=next((stack for stack in stacks if stack and isinstance(stack, str)), None),
         details=details,
@@ -373,7 +373,7 @@ def make_error(
     kind = canonical_type(error_type)
     return ExecutionError(
         type=kind,
-        message=bounded_text(words_of(message), MAX_MESSAGE_CHARS),
+        message=bounded_text(message_text(message), MAX_MESSAGE_CHARS),
         code=None if code is None else bounded_text(str(code), MAX_NAME_CHARS),
         stack=None if stack is None else bounded_text(stack, MAX_MESSAGE_CHARS),
         details=normalised_details(details) if kind in REFERRALS else _bound_details(details),
@@ -438,7 +438,7 @@ def canonical_type(error_type: str) -> str:
     return shared or clean_text(error_type.strip())[:MAX_NAME_CHARS] or "Error"
 
 
-def words_of(value: object) -> str:
+def message_text(value: object) -> str:
     """Return a message as text: itself, '' for nothing, and JSON for what is no text."""
     if value is None or isinstance(value, str):
         return str.__str__(value) if value else ""

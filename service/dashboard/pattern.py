@@ -20,7 +20,7 @@ from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark
 from retrieval.knowledge.rewrites.edits import Edit, edit_key, edits_of_key
 from retrieval.knowledge.rewrites.sentences import lesson_of
 from retrieval.knowledge.rows.documents import document_id
-from retrieval.knowledge.rows.log import latest_repairs, read_executions
+from retrieval.knowledge.rows.log import read_executions, read_latest_repairs
 from retrieval.knowledge.rows.registry import UnknownNameError
 from retrieval.knowledge.tool.record import ToolRecord, may_be_told
 from retrieval.knowledge.tool.rules import rule_trials
@@ -97,7 +97,7 @@ async def evidence_of(
     for each in await stored_patterns(context, workspace, [one.pattern_id for one in patterns]):
         tool = ToolKey(workspace, each.server_name, each.tool_name)
         if tool not in of_tools:
-            of_tools[tool] = await latest_repairs(context.store, tool, _MAX_LOOKED)
+            of_tools[tool] = await read_latest_repairs(context.store, tool, _MAX_LOOKED)
         belongs = belonging_to(workspace, each)
         mending[each.pattern_id] = [row for row in of_tools[tool] if belongs(row.signature)][:most]
     ids = {each for pattern in patterns for each in pattern.examples}

@@ -11,7 +11,7 @@ from typing import Final
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.answers.known_tools.common import plain_text
+from retrieval.answers.known_tools.common import visible_line
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.tool.record import ToolRecord, is_common_name
 from retrieval.knowledge.values.parameters import ParameterView, ToolView
@@ -97,13 +97,13 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
     def written(name: str) -> Written:
         def one(value: JsonValue) -> str:
             [masked] = redactor.parameters(record.key.tool_name, {name: value}).values()
-            return plain_text(canonical_json(masked), 60, redactor.text)
+            return visible_line(canonical_json(masked), 60, redactor.text)
 
         return one
 
     names = sorted({*stated, *common}, key=order)
     rows = [
-        {"name": plain_text(name, 100, redactor.text)}
+        {"name": visible_line(name, 100, redactor.text)}
         | _row(name, view, usual, profile, written(name))
         for name in names[:MAX_PARAMETERS]
     ]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from aftercall.models import Execution, ToolName
 from aftercall.redaction import Redactor
 from aftercall.tables import gather_values
-from mongo.contents import execution_of, plain
+from mongo.contents import execution_of, name_as_given
 from mongo.records import Event
 from retrieval.knowledge.memory import REPAIR
 from service.context import Context
@@ -183,7 +183,7 @@ def _moment(text: str) -> datetime | None:
 
 def session_name(session: str) -> str:
     """Return what a session is called: its id, or whose calls without one it holds."""
-    name = plain(session)
+    name = name_as_given(session)
     return f"{name[1:]}, without a session" if name.startswith("\x1f") else name
 
 

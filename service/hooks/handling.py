@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from aftercall import models as m
 from aftercall.adapters.before_call import Checked, note_of, warning_of
 from aftercall.json_values import JsonObject, bounded_json, bounded_name, bounded_text, quote_text
-from aftercall.models.calls import execution_of as made_execution
+from aftercall.models.calls import make_execution as made_execution
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes, describe_suggestion
-from mongo.contents import execution_of, named
+from mongo.contents import execution_of, name_for_principal
 from mongo.records import ToolKey
 from retrieval.answers.check import answer_check
 from service.context import Context
@@ -233,7 +233,7 @@ class HookHandler:
     async def _session(self, session: str) -> list[SessionCall]:
         masked = self.context.redactor.session_id(bounded_name(session) or "")
         # A session of another key has another name in the log, whatever it is called here.
-        kept_as = named(self.context.caller.principal, masked)
+        kept_as = name_for_principal(self.context.caller.principal, masked)
         found = await self.context.store.events.latest(
             self.workspace, "execution", LOOKED_BACK, sessions=[kept_as]
         )

@@ -12,7 +12,7 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import ToolResult
 
 from aftercall.adapters.fastmcp import ReflectionMiddleware
-from aftercall.json_patch import apply, diff, same_json, value_at
+from aftercall.json_patch import apply, diff, same_json, value_at_pointer
 from aftercall.json_values import JsonObject
 from aftercall.leaves import leaves_by_path
 from aftercall.models import Change, CheckResponse, SuggestResponse
@@ -61,7 +61,7 @@ class Trial:
         for path, value in leaves_by_path(self.call).items():
             place = trees.named_by(self.call, path, self.operations)
             if place is not None and path:
-                assert same_json(value_at(sent, place), value), (self.number, path)
+                assert same_json(value_at_pointer(sent, place), value), (self.number, path)
 
 
 class Refusing:

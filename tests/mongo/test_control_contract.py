@@ -83,7 +83,7 @@ async def test_entries_form_a_chain(open_control: OpenControl) -> None:
     assert [each.position for each in entries] == [*range(20, 0, -1)]
     head = AuditHead()
     for entry in reversed(entries):
-        assert entry == replace(ENTRY, subject=entry.subject, workspace=entry.workspace).chained(
+        assert entry == replace(ENTRY, subject=entry.subject, workspace=entry.workspace).chain_to(
             head
         )
         head = AuditHead(entry.position, entry.hash)

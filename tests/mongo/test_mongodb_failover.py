@@ -224,7 +224,7 @@ async def keys_and_audit(way: Way, name: str) -> None:
     assert sum(each.subject == name for each in entries) >= 2
     heads = [AuditHead()]
     for each in entries:
-        assert each == each.chained(heads[-1])
+        assert each == each.chain_to(heads[-1])
         heads.append(AuditHead(each.position, each.hash))
     # An entry whose writer was refused in between is caught up with by the next writer.
     assert await way.other_control.head() in heads[-2:]

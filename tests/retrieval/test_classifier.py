@@ -11,7 +11,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
 from embeddings.embedders import open_embedder
 from embeddings.models import BUNDLED_NAME
-from retrieval.knowledge.reading.classifier import CategoryHead, shipped_head, text_of
+from retrieval.knowledge.reading.classifier import CategoryHead, embedded_words, shipped_head
 from retrieval.knowledge.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 
@@ -115,7 +115,9 @@ async def test_the_bundled_model_and_the_head_read_words_no_grammar_has() -> Non
     """A category for a sentence in nobody's list of phrases, with a probability."""
     embedder = await open_embedder()
     try:
-        [vector] = await embedder.embed([text_of("nobody picked up at the other end")], "query")
+        [vector] = await embedder.embed(
+            [embedded_words("nobody picked up at the other end")], "query"
+        )
     finally:
         await embedder.close()
     found = shipped_head().classify_error(vector)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.models import EvidenceSource
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.judge.ranking import bound, judge
 from retrieval.answers.judge.signals import SIGNALS
 from retrieval.answers.proposers.case import Option, prior_trials
@@ -254,7 +254,9 @@ def shipped_priors() -> dict[str, tuple[float, float]]:
     """The measured Beta counts, right and wrong, by kind."""
     return {
         kind: (right, wrong)
-        for kind, (right, wrong) in read_table("answers/proposers/priors.toml")["measured"].items()
+        for kind, (right, wrong) in read_word_table("answers/proposers/priors.toml")[
+            "measured"
+        ].items()
     }
 
 
@@ -276,7 +278,7 @@ def test_shipped_priors_can_be_moved() -> None:
 
 def test_every_prior_stands_once_and_is_used() -> None:
     """A kind that no proposer names any more goes; one that the table lacks is named."""
-    table = read_table("answers/proposers/priors.toml")
+    table = read_word_table("answers/proposers/priors.toml")
     assert table["measured"].keys().isdisjoint(table["judged"])
     with pytest.raises(KeyError, match=r"priors\.toml"):
         prior_trials("no such kind")

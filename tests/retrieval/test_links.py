@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.session.session_calls import SessionCall, extract_values, session_call
+from retrieval.knowledge.session.session_calls import EarlierCall, extract_values, session_call
 from retrieval.knowledge.tool.links import Links
 
 
@@ -37,7 +37,7 @@ def test_the_extract_of_a_large_result_is_small() -> None:
     assert sum(len(each) for each in extract_values("word " * 50_000).values()) <= 120  # type: ignore[arg-type]
 
 
-def earlier(*calls: tuple[str, Any]) -> list[SessionCall]:
+def earlier(*calls: tuple[str, Any]) -> list[EarlierCall]:
     """Earlier calls of a session, by tool and result."""
     return [session_call(tool, {}, extract_values(result)) for tool, result in calls]
 

@@ -10,7 +10,7 @@ import pytest
 from aftercall.models import Tool
 from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
-from mongo.records import Commit, Row, StateRow, ToolKey, encoded
+from mongo.records import Commit, Row, StateRow, ToolKey, encode_json
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.knowledge.memory import HEALTH, REGISTERED, Memory, Registered, tool_row
 from retrieval.knowledge.rows.health import KnownHealth, Weak
@@ -64,7 +64,7 @@ async def test_of_many_registered_tools_those_asked_about_are_read(
     monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", 2)
     for name in "abc":
         await put(store, a_tool(name))
-        names = encoded(Registered(schema_hashes={name: None}))
+        names = encode_json(Registered(schema_hashes={name: None}))
         row = Row(REGISTERED.name, tool_row(ToolKey("w", None, name)), names)
         await store.knowledge.commit(Commit("w", [row]))
     asked = [ToolKey("w", None, name) for name in ("b", "unknown")]
@@ -122,4 +122,4 @@ async def test_what_another_process_learned_first_is_followed(
 def health_row(name: str, why: str, workspace: str = "w") -> Row:
     tool = ToolKey(workspace, None, name)
     known = KnownHealth(recent_weak=[Weak(at=AT, execution_id="x", why=why)])
-    return Row(HEALTH.name, tool_row(tool), encoded(known), tool)
+    return Row(HEALTH.name, tool_row(tool), encode_json(known), tool)

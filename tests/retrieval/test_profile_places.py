@@ -12,8 +12,8 @@ from retrieval.knowledge.values.parameters import (
     MAX_NODES,
     ParameterView,
     inner_values,
-    place_of,
     value_at,
+    written_place,
 )
 from tests.retrieval.profiles import at
 
@@ -34,7 +34,7 @@ def test_places_are_named_by_their_way() -> None:
         "flights[].date", "flights[].flight_number", "flights[].date", "flights[].seat",
         "contact.address.city", "contact.address.tags", "contact.address.tags[]",
     ]  # fmt: skip
-    assert place_of(("flights", 1, "date")) == "flights[].date"
+    assert written_place(("flights", 1, "date")) == "flights[].date"
     assert value_at(BOOKING, ("flights", 1, "date")) == "2024-05-21"  # type: ignore[arg-type]  # plain JSON
 
 

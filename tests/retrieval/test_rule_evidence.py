@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mongo.records import decoded, encoded
+from mongo.records import decode_json, encode_json
 from retrieval.knowledge.confidence import lower_bound
 from retrieval.knowledge.rewrites.edits import Rename, Replace, edit_key
 from retrieval.knowledge.tool.rules import (
@@ -114,7 +114,7 @@ def test_each_further_word_moves_it_its_own_way_and_the_store_stays_small(
             rule.add_report(agent, "success" if word == "success" else "failure")
         after = sure(rule)
         assert after <= before + 1e-9 if word == "failure" else after >= before - 1e-9
-    assert decoded(RepairRule, encoded(rule)) == rule
+    assert decode_json(RepairRule, encode_json(rule)) == rule
 
 
 def test_agents_are_kept_as_hashes_and_are_few() -> None:

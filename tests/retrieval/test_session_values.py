@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retrieval.answers.proposers.compose import propose_changes
-from retrieval.knowledge.session.session_calls import SessionCall, extract_values, session_call
+from retrieval.knowledge.session.session_calls import EarlierCall, extract_values, session_call
 from tests.retrieval.cases import make_case
 
 Earlier = Sequence[tuple[str, dict[str, Any], Any]]
@@ -15,7 +15,7 @@ ONE, TWO = "0f6f0a52-1a77-4c7b-9a53-0a4fbc0b3a11", "9b2f0a52-1a77-4c7b-9a53-0a4f
 ISSUES = {"issues": [{"id": ONE, "key": "WEB-1"}, {"id": TWO, "key": "WEB-2"}]}
 
 
-def calls(earlier: Earlier) -> list[SessionCall]:
+def calls(earlier: Earlier) -> list[EarlierCall]:
     """Successes of a session, by tool, arguments and result."""
     return [
         session_call(tool, sent, extract_values(result), result) for tool, sent, result in earlier

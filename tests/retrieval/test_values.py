@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from aftercall.json_values import JsonValue
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.values.forms import rewrite_form
 from retrieval.knowledge.values.likeness import (
     name_similarity,
@@ -134,7 +134,7 @@ OPPOSITES = ["include exclude", "source destination", "src dest", "from to", "st
 
 def test_no_two_opposites_mean_the_same() -> None:
     """Neither as they are nor in compounds, nor as values of a list."""
-    groups = read_table("knowledge/values/synonyms.toml")
+    groups = read_word_table("knowledge/values/synonyms.toml")
     for one, other in map(str.split, OPPOSITES):
         assert name_similarity(one, other) < 0.5
         assert name_similarity(f"{one}_id", f"{other}_id") < 0.7

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import given
 
-from aftercall.json_patch import JsonPatchError, Operation, apply, diff, same_json, value_at
+from aftercall.json_patch import JsonPatchError, Operation, apply, diff, same_json, value_at_pointer
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.leaves import leaves_by_path, untouched_leaves_changed
 from tests.sdk.strategies import json_objects
@@ -36,7 +36,9 @@ def test_the_leaves_are_scalars_and_empty_containers() -> None:
 def test_each_leaf_is_found_under_its_pointer(tree: JsonObject) -> None:
     """A pointer of a leaf leads to its value."""
     found = leaves_by_path(tree)
-    assert all(same_json(value_at(tree, path), value) for path, value in found.items() if path)
+    assert all(
+        same_json(value_at_pointer(tree, path), value) for path, value in found.items() if path
+    )
 
 
 @given(edited_pairs())
@@ -59,7 +61,7 @@ def test_operations_change_what_they_name_alone(drawn: tuple[JsonObject, list[Op
     for path, place in places.items():
         if place is None:
             continue
-        assert same_json(value_at(after, place), value_at(before, path))
+        assert same_json(value_at_pointer(after, place), value_at_pointer(before, path))
         broken = apply(after, [Operation("replace", place, value="changed by no one")])
         assert path in untouched_leaves_changed(before, broken, operations)
 

@@ -148,7 +148,7 @@ def test_words_that_few_calls_have_weigh_most() -> None:
         _recent({"query": f"common words here {name}", "top_k": 5})
         for name in ("otter", "badger", "heron")
     ]
-    words = recent_calls.words_of({"query": "badger"}, None)
+    words = recent_calls.words_of_call({"query": "badger"}, None)
     cosines = recent_calls.word_cosines(calls, words)
     assert max(cosines) == cosines[1]
     assert cosines[1] > 2 * cosines[0]
@@ -164,7 +164,7 @@ def _recent(parameters: dict[str, Any]) -> recent_calls.RecentCall:
         "owner",
         b"",
         "",
-        recent_calls.words_of(call.parameters, None),
+        recent_calls.words_of_call(call.parameters, None),
     )
 
 

@@ -18,12 +18,12 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
 from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import is_redacted
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.advice.first_calls import MAX_TOOLS, learned_first_call, stem_word
 from retrieval.answers.advice.other_tools import (
+    find_split,
     near_name_advice,
     split_advice,
-    split_of,
     switch_advice,
 )
 from retrieval.answers.advice.waits import stated_wait_ms, transient_advice
@@ -231,7 +231,7 @@ def _advise_other_tool(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
     """Return another tool, or several for the parts of the task; the surer where both are known."""
-    split = split_of(error, call_context)
+    split = find_split(error, call_context)
     parts = split.tools if split is not None and split.names_tools else ()
     switch = switch_advice(case, error, call_context, parts=parts)
     known = [switch] if isinstance(switch, Advice) else []
@@ -289,7 +289,7 @@ _NO_NAMES = re.compile(
     re.IGNORECASE,
 )
 _READ_LACK = 1_000
-_REFUSALS = read_table("knowledge/reading/refusals.toml")
+_REFUSALS = read_word_table("knowledge/reading/refusals.toml")
 _LACKS = [(re.compile(row["pattern"], re.IGNORECASE), row["noun"]) for row in _REFUSALS["lacks"]]
 _WALLS = [
     (re.compile("|".join(row["patterns"]), re.IGNORECASE), row["lesson"])

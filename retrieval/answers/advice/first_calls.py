@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable
 from itertools import islice
 
-from retrieval import compiled, read_table
+from retrieval import compiled, read_word_table
 from retrieval.answers.proposers.case import Advice, Case, quote_json
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.rows.principals import principal_of
@@ -55,7 +55,7 @@ def learned_first_call(case: Case) -> Advice | None:
 
 
 # ------------------------------------------------------------------ tools that a text names
-_TABLE = read_table("answers/advice/first_calls.toml")
+_TABLE = read_word_table("answers/advice/first_calls.toml")
 _SENTENCES = [(row["pattern"], bool(row.get("plain"))) for row in _TABLE["sentences"]]
 _CUE = re.compile(
     r"\bcall|invok|\bus(?:e|ing)\b|\brun|execut|obtain|retrieved|returned|gotten", re.IGNORECASE

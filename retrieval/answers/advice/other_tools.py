@@ -251,7 +251,7 @@ _NO_EVIDENCE = Trials(0, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class TaskSplit:
     """A task taken apart: in the words of a referral, and by the registered tools among these.
 
     `is_own`: the failed call's own referral proposes it; `sessions` are earlier ones that proposed
@@ -271,15 +271,15 @@ class Split:
         return len(self.tools) > 1
 
 
-def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
+def find_split(error: ExecutionError, call_context: CallContext) -> TaskSplit | None:
     """Return how the task of a referred call is to be split; None when no one states."""
     referral, earlier = referral_in(error.details), call_context.referrals
     names = {each.tool.tool_id: each.tool.name for each in call_context.others}
     names |= {each.tool.name: each.tool.name for each in call_context.others}
     has_evidence = referral.evidence is not None
 
-    def make_split(parts: Sequence[str], same: Sequence[Referred], *, is_own: bool) -> Split:
-        return Split(
+    def make_split(parts: Sequence[str], same: Sequence[Referred], *, is_own: bool) -> TaskSplit:
+        return TaskSplit(
             tuple(parts[:MAX_SPLIT]),
             _tools_in(parts, names)[:MAX_SPLIT],
             is_own,
@@ -306,7 +306,7 @@ def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
     return max(found, key=lambda each: each[:3])[3] if found else None
 
 
-def split_advice(split: Split) -> Advice:
+def split_advice(split: TaskSplit) -> Advice:
     """To use the tools of a split; to hand over the jobs where there are no such tools."""
     trials = _BASE.add_trials(Trials(_PER_SESSION * min(split.sessions, _MOST_SESSIONS), 0))
     if split.is_own:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftercall.models import Posterior, ToolSource
-from retrieval import read_json
+from retrieval import read_data_file
 from retrieval.knowledge.rows.statistics import Trial
 
 HALF_LIFE = timedelta(days=14)
@@ -100,7 +100,7 @@ def scenario_weight(similarity: float) -> float:
 
     Never falls with it.
     """
-    learned = read_json("answers/fitness/relevance.json")["likeness"]
+    learned = read_data_file("answers/fitness/relevance.json")["likeness"]
     return 1 / (1 + exp((learned["half"] - similarity) / learned["width"]))
 
 

@@ -14,8 +14,8 @@ from retrieval.answers.fitness.score import failure_weight
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.rows.documents import Kind
-from retrieval.knowledge.rows.log import promotion_history
 from retrieval.knowledge.rows.log import read_marks as list_marks
+from retrieval.knowledge.rows.log import read_promotion_history
 from retrieval.knowledge.rows.registry import UnknownToolError, names_like, offer_tool
 from retrieval.knowledge.rows.statistics import (
     MAX_TRIALS,
@@ -24,7 +24,7 @@ from retrieval.knowledge.rows.statistics import (
     Trial,
     VersionStatistics,
     merge_trials,
-    moment_of,
+    trial_moment,
     trial_of,
 )
 
@@ -92,7 +92,7 @@ class ToolHistory:
                 scenario=text,
                 similarity=near,
                 weight=failure_weight(trial, successes, self.clock().timestamp()),
-                at=moment_of(trial),
+                at=trial_moment(trial),
                 severity=trial.severity,
                 error_message=message,
             )
@@ -117,7 +117,9 @@ class ToolHistory:
         promoted = {
             (name, event.promoted.promotion.evolved_version): event.promoted.promotion
             for name in namespaces
-            for event in reversed(await promotion_history(self.log, workspace, name, _MAX_HISTORY))
+            for event in reversed(
+                await read_promotion_history(self.log, workspace, name, _MAX_HISTORY)
+            )
             if event.promoted is not None
         }
         return m.EvolutionList(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from aftercall.tables import gather_values
 from embeddings.text import terms_text
-from retrieval import read_json
+from retrieval import read_data_file
 from retrieval.index.protocol import Hit, IndexQuery
 from retrieval.knowledge.confidence import apply_logistic
 from retrieval.knowledge.rows.documents import Document
@@ -86,7 +86,7 @@ class RelevantTool:
 @cache
 def shipped_weights() -> Weights:
     """Return the weights that were learned on the training halves of MetaTool and Seal-Tools."""
-    return Weights(**read_json("answers/fitness/relevance.json")["weights"])
+    return Weights(**read_data_file("answers/fitness/relevance.json")["weights"])
 
 
 def _likelihood_of(evidence: float, best_terms: float, by: Weights) -> float:

@@ -31,7 +31,7 @@ from retrieval.knowledge.rows.statistics import (
     Trial,
     TrialKind,
     merge_trials,
-    moment_of,
+    trial_moment,
 )
 
 BASE_EVOLVED = 1.0
@@ -276,7 +276,7 @@ def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[Sim
             scenario=each.scenario,
             similarity=similarity,
             weight=weight,
-            at=moment_of(trial),
+            at=trial_moment(trial),
             severity=trial.severity,
             error_message=each.message,
         )

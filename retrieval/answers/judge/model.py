@@ -23,7 +23,7 @@ from importlib.resources import files
 from math import exp, log, sqrt
 from typing import Any, NamedTuple
 
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.judge.signals import DOUBTS, SIGNALS
 from retrieval.knowledge.rows.principals import SURE
 
@@ -71,7 +71,7 @@ def stratum_of(vector: Sequence[float]) -> str:
 
 
 _CLASSES = ("lossless", "plausible", "lossy", "semantic")
-_REASONS: dict[str, dict[str, Any]] = read_table("answers/judge/reasons.toml")
+_REASONS: dict[str, dict[str, Any]] = read_word_table("answers/judge/reasons.toml")
 _RATE = 0.12
 """Learning rate of the fits (`bench.quality.fitting`): the means of inner nodes are unscaled."""
 _LEAST = 0.05

@@ -17,7 +17,7 @@ from retrieval.answers.judge.signals import SIGNALS, Weighed, signals_of
 from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.compose import Proposal, propose_as_siblings, propose_changes
 from retrieval.answers.proposers.grounds import grounds_of
-from retrieval.knowledge.calls.account import Account
+from retrieval.knowledge.calls.account import CallAccount
 from retrieval.knowledge.calls.matching import account_of
 from retrieval.knowledge.confidence import (
     MIN_CONFIDENCE,
@@ -50,7 +50,7 @@ class RankedProposal:
     """A proposal that may be made, with its account, its signals and its confidence."""
 
     proposal: Proposal
-    account: Account
+    account: CallAccount
     signals: tuple[float, ...]
     estimate: Estimate
 
@@ -161,7 +161,7 @@ def _is_beyond(case: Case, proposal: Proposal) -> bool:
     )
 
 
-def _share(account: Account, *, learned: bool) -> float:
+def _share(account: CallAccount, *, learned: bool) -> float:
     """Return what of a probability is left for values and names that nothing explains."""
     share = 0.5 if account.unexplained else 1.0
     if learned:

@@ -20,7 +20,7 @@ from retrieval.answers.judge.strange import is_odd, is_unlike
 from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.answers.proposers.faults import misses_form
-from retrieval.knowledge.calls.account import Account, Dropped, Origined
+from retrieval.knowledge.calls.account import CallAccount, Dropped, Origined
 from retrieval.knowledge.calls.tree import leaves_of
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.values.likeness import (
@@ -121,7 +121,7 @@ class Weighed:
     """
 
     proposal: Proposal
-    account: Account
+    account: CallAccount
     odds: float
     lead: float
     bound: float
@@ -194,7 +194,7 @@ def _likeness(moved: Origined) -> float:
     return 1.0 if source == target else name_similarity(source, target)
 
 
-def _new_texts(account: Account) -> list[tuple[Path, JsonValue]]:
+def _new_texts(account: CallAccount) -> list[tuple[Path, JsonValue]]:
     """Return the texts that the repaired call has at places where the failed one had others."""
     found = []
     for each in account.values:
@@ -203,7 +203,7 @@ def _new_texts(account: Account) -> list[tuple[Path, JsonValue]]:
     return [(path, value) for path, value in found if not is_redacted(value)]
 
 
-def changed_words(account: Account) -> tuple[int, int]:
+def changed_words(account: CallAccount) -> tuple[int, int]:
     """Return how many words of the failed call are gone, and how many are new."""
     before = Counter(_words(each.value for each in account.dropped))
     before += Counter(_words(list(account.former)))
@@ -288,7 +288,7 @@ def _is_unusual(case: Case, new: tuple[Path, JsonValue]) -> bool:
     return format_of(value) not in formats and not (view and view.states_value(value))
 
 
-def _strange(case: Case, proposal: Proposal, account: Account) -> int:
+def _strange(case: Case, proposal: Proposal, account: CallAccount) -> int:
     """Count what in a repair is seldom meant."""
     edits = [(edit, option) for option in proposal.options for edit in option.edits]
     return (

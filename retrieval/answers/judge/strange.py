@@ -11,7 +11,7 @@ from retrieval import WORDS
 from retrieval.answers.proposers.case import Case
 from retrieval.knowledge.tool.profile import ParameterProfile
 from retrieval.knowledge.values.likeness import named_in, refers_by_words, words_of
-from retrieval.knowledge.values.parameters import Path, place_of, value_at
+from retrieval.knowledge.values.parameters import Path, value_at, written_place
 from retrieval.knowledge.values.scalars import (
     fits_types,
     has_odd_signs,
@@ -85,7 +85,7 @@ def _is_misspelt(case: Case, path: Path, value: str) -> bool:
     if len(listed) > 1 and named_in(value, listed) is not None:
         return True
     inside = (
-        case.profile.profile_at(place_of(path))
+        case.profile.profile_at(written_place(path))
         if case.profile and isinstance(path[-1], int)
         else None
     )
@@ -123,7 +123,7 @@ def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
     Or of another form than all that is known at its place.
     """
     if len(path) > 1:
-        inner = case.profile.profile_at(place_of(path)) if case.profile is not None else None
+        inner = case.profile.profile_at(written_place(path)) if case.profile is not None else None
         return (
             inner is not None and inner.successes > 0 and not fits_types(value, tuple(inner.types))
         )

@@ -52,7 +52,7 @@ _PIECES = re.compile(
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]")
 
 
-def plain_text(text: str, limit: int, clean: Clean) -> str:
+def visible_line(text: str, limit: int, clean: Clean) -> str:
     """One line of visible characters without secrets, at most `limit` of them, perhaps cut by `…`.
 
     Control characters, zero-width ones, changes of direction and whatever else cannot be seen go
@@ -203,7 +203,7 @@ def _common_views(record: ToolRecord) -> Sequence[ParameterView] | None:
 
 
 def _quote_parameter(view: ParameterView, clean: Clean) -> str:
-    return quote_name(plain_text(view.name, _MAX_NAME, clean))
+    return quote_name(visible_line(view.name, _MAX_NAME, clean))
 
 
 def _describe_parameter(view: ParameterView, clean: Clean) -> str:
@@ -230,5 +230,5 @@ def _show_bounds(low: float | None, high: float | None) -> str:
 
 def _show_value(value: JsonValue, clean: Clean) -> str:
     is_text = isinstance(value, str)
-    shown = plain_text(str(value) if is_text else canonical_json(value), _MAX_VALUE, clean)
+    shown = visible_line(str(value) if is_text else canonical_json(value), _MAX_VALUE, clean)
     return in_quotes(shown) if is_text else shown

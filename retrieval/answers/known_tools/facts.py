@@ -21,10 +21,10 @@ from retrieval.answers.known_tools.common import (
     Signature,
     count_times,
     in_quotes,
-    plain_text,
     quote_name,
     show_percent,
     signature_of_tool,
+    visible_line,
     without_masks,
 )
 from retrieval.knowledge.confidence import lower_bound
@@ -115,7 +115,7 @@ class _Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class ToolLesson:
     """What callers keep getting wrong, in one plain sentence.
 
     `failures` are those of the mistake; `confidence`, 0 to 1, is the lower bound of the share of
@@ -140,7 +140,7 @@ class ToolFacts:
     priority: float
     priority_of_link: float
     statements: tuple[Statement, ...]
-    lessons: tuple[Lesson, ...] = ()
+    lessons: tuple[ToolLesson, ...] = ()
 
 
 def use_of(health: KnownHealth | None, now: datetime) -> float:
@@ -170,8 +170,8 @@ def facts_of(
     return ToolFacts(
         key=record.key,
         tool_id=record.tool.tool_id if record.tool else None,
-        name=plain_text(record.key.tool_name, _MAX_NAME, clean),
-        server=plain_text(server, _MAX_NAME, clean) if server else None,
+        name=visible_line(record.key.tool_name, _MAX_NAME, clean),
+        server=visible_line(server, _MAX_NAME, clean) if server else None,
         signature=signature_of_tool(record, clean),
         priority=facts.of_all(_SIGNATURE, 1),
         priority_of_link=facts.of_all(0, 0.2),
@@ -198,7 +198,7 @@ class _Facts:
         return _weekly_weight(tally, self.now)
 
     def clean_text(self, text: str, limit: int) -> str:
-        return plain_text(text, limit, self.clean)
+        return visible_line(text, limit, self.clean)
 
     def of_all(self, share: float, base: float = 0.1) -> float:
         """Priority of what is about all failures, and of a little use in every call."""
@@ -334,7 +334,7 @@ class _Facts:
         said = said or next((each.message for each in referrals if each.message), None)
         return self.clean_text(without_masks(signature_of(said)), _MAX_EVIDENCE) if said else None
 
-    def list_lessons(self) -> Iterator[Lesson]:
+    def list_lessons(self) -> Iterator[ToolLesson]:
         """Return what repairs teach of the most frequent mistakes, each sentence once."""
         said: set[str] = set()
         for known, _ in self._frequent_mistakes():
@@ -375,13 +375,13 @@ class _Facts:
         alone = one_key_of(rule.repair_agents()) is not None
         return _Correction(said, edits, -unsure, alone)
 
-    def _make_lesson(self, known: SignatureKnowledge) -> Lesson | None:
+    def _make_lesson(self, known: SignatureKnowledge) -> ToolLesson | None:
         found = self._find_correction(known)
         # A constant that mended some calls is an example of a value, and no rule for all calls.
         if found is None or any(isinstance(edit, Add | Put) for edit in found.edits):
             return None
         text = self.clean_text(lesson_of(found.edits), _MAX_LESSON)
-        return Lesson(text, known.count, found.confidence, found.alone)
+        return ToolLesson(text, known.count, found.confidence, found.alone)
 
     def _state_pitfall(
         self, known: SignatureKnowledge, rate: float

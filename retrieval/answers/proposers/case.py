@@ -17,7 +17,7 @@ from typing import NamedTuple
 from aftercall.change_classes import QUORUM
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, ContractChange, EvidenceSource, Tool
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.proposers.faults import faults_of, stated_schema
 from retrieval.answers.siblings import Sibling
 from retrieval.knowledge.beta import Trials
@@ -27,7 +27,7 @@ from retrieval.knowledge.rewrites.edits import Add, Edit, Replace, ValueSources,
 from retrieval.knowledge.rows.documents import SeedEntry
 from retrieval.knowledge.rows.health import Referred
 from retrieval.knowledge.rows.principals import agent_mark, principal_of
-from retrieval.knowledge.session.session_calls import SessionCall
+from retrieval.knowledge.session.session_calls import EarlierCall
 from retrieval.knowledge.tool.links import Links
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
@@ -60,7 +60,7 @@ class Case:
     context: str | None = None
     agent: str = ""
     seeds: tuple[SeedEntry, ...] = ()
-    session: Callable[[], Sequence[SessionCall]] = tuple
+    session: Callable[[], Sequence[EarlierCall]] = tuple
     links: Links | None = None
     writes: bool = True
     schema: JsonObject | None = None
@@ -252,7 +252,7 @@ def read_option(case: Case) -> Option | None:
     return Option((), reason, prior_trials("shape.text"), ("parameters",), lesson=lesson)
 
 
-_PRIORS = read_table("answers/proposers/priors.toml")
+_PRIORS = read_word_table("answers/proposers/priors.toml")
 
 
 def prior_trials(kind: str, judged: tuple[float, float] | None = None) -> Trials:

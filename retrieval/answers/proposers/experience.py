@@ -36,8 +36,8 @@ from retrieval.knowledge.values.parameters import (
     ToolView,
     first_path,
     object_view,
-    place_of,
     value_at,
+    written_place,
 )
 from retrieval.knowledge.values.scalars import type_of
 from retrieval.knowledge.values.texts import format_of
@@ -387,7 +387,9 @@ def _is_common(case: Case, edit: ed.Add | ed.Replace, rule_sessions: int) -> boo
     view = None if edit.inside else case.view_parameter(edit.name)
     if view and view.states_value(value):
         return True
-    common = case.profile.common_values(place_of(first_path(edit.path))) if case.profile else []
+    common = (
+        case.profile.common_values(written_place(first_path(edit.path))) if case.profile else []
+    )
     return any(same_json(value, known.value) for known in common)
 
 

@@ -14,7 +14,7 @@ from retrieval.answers.proposers.case import Case, value_sources_of
 from retrieval.answers.proposers.paths import is_own_path
 from retrieval.answers.proposers.session import session_texts
 from retrieval.answers.proposers.subjects import is_setting
-from retrieval.knowledge.calls.account import Account, Grounds, Statement
+from retrieval.knowledge.calls.account import CallAccount, Grounds, StatedValue
 from retrieval.knowledge.calls.matching import account_of
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites import edits as ed
@@ -34,7 +34,7 @@ _SHORTEST = 2
 """Characters from which on a text of a message is a value, and no letter of a word."""
 
 
-def account_in(case: Case, repaired: JsonObject) -> Account:
+def account_in(case: Case, repaired: JsonObject) -> CallAccount:
     """Return the account of a repair of the case's call."""
     return account_of(case.parameters, repaired, grounds_of(case))
 
@@ -46,7 +46,7 @@ def grounds_of(case: Case) -> Grounds:
     def views_at(path: Path) -> Mapping[str, ParameterView]:
         return _views_at(case, path)
 
-    def state_value(path: Path, value: JsonValue, former: JsonValue) -> Statement | None:
+    def state_value(path: Path, value: JsonValue, former: JsonValue) -> StatedValue | None:
         view = views_at(path[:-1]).get(str(path[-1])) if path else None
         return next(_find_statements(case, path, value, former, view), None)
 
@@ -97,7 +97,7 @@ def _listed_values(case: Case, path: Path) -> tuple[JsonValue, ...]:
 
 def _find_statements(
     case: Case, path: Path, value: JsonValue, former: JsonValue, view: ParameterView | None
-) -> Iterator[Statement]:
+) -> Iterator[StatedValue]:
     """Yield who states a value for a place, the one that states most first."""
     yield from _state_bound(case, path, value, former, view)
     yield from _of_schema(value, view, is_new=former is None)
@@ -108,20 +108,20 @@ def _find_statements(
     is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
     if is_text and len(text) >= _SHORTEST:
         if written_in(case.reading.signature, text) == text:
-            yield Statement("stated", "the error's words have it")
+            yield StatedValue("stated", "the error's words have it")
         if case.context and written_in(case.context, text) is not None:
-            yield Statement("stated", "the task states it")
+            yield StatedValue("stated", "the task states it")
     yield from _state_learned(case, path, value, former)
     yield from _state_usual(case, path, value, view)
     if is_text and text in session_texts(case):
-        yield Statement("own", "an earlier call of the session has it")
+        yield StatedValue("own", "an earlier call of the session has it")
     elif isinstance(value, str) and is_own_path(case, former, value):
-        yield Statement("own", "the session names the path")
+        yield StatedValue("own", "the session names the path")
 
 
 def _state_bound(
     case: Case, path: Path, value: JsonValue, former: JsonValue, view: ParameterView | None
-) -> Iterator[Statement]:
+) -> Iterator[StatedValue]:
     """Yield the bound that a number was moved to: only a setting may be moved there."""
     if not is_number(value) or not is_number(former):
         return
@@ -141,51 +141,51 @@ def _state_bound(
                 name, view, case.observed_values(name) if len(path) == 1 else None
             )
             of_setting = of_setting and value != 0  # nothing is not less of the same
-            yield Statement("stated", f"{who} states {side} {value}",
+            yield StatedValue("stated", f"{who} states {side} {value}",
                             "bound" if of_setting else "value")  # fmt: skip
 
 
 def _of_schema(
     value: JsonValue, view: ParameterView | None, *, is_new: bool
-) -> Iterator[Statement]:
+) -> Iterator[StatedValue]:
     if view is None:
         return
     # What the caller stated is not filled in.
     fills: Literal["default", "value"] = "default" if is_new else "value"
     if view.has_default and same_json(view.default, value):
-        yield Statement("stated", "the schema's default", fills)
+        yield StatedValue("stated", "the schema's default", fills)
     elif len(view.allowed) == 1 and same_json(view.allowed[0], value):
-        yield Statement("stated", "the only value that the schema allows", fills)
+        yield StatedValue("stated", "the only value that the schema allows", fills)
     elif view.states_value(value):
-        yield Statement("stated", "the schema lists it")
+        yield StatedValue("stated", "the schema lists it")
 
 
-def _of_fault(fault: Fault, value: JsonValue, former: JsonValue) -> Iterator[Statement]:
+def _of_fault(fault: Fault, value: JsonValue, former: JsonValue) -> Iterator[StatedValue]:
     named = (fault.suggested, fault.stated)
     if any(each is not None and same_value(each, value) for each in named) or any(
         each is not None and str(each) == str(value) for each in named
     ):
-        yield Statement("stated", "the error names it")
+        yield StatedValue("stated", "the error names it")
     elif any(same_json(each, value) for each in fault.allowed):
-        yield Statement("stated", "the error lists it")
+        yield StatedValue("stated", "the error lists it")
     elif fault.suggested and isinstance(value, str) and isinstance(former, str):
         is_word = fault.suggested in value and fault.suggested not in former
         if is_word:
-            yield Statement("stated", "the error names the word")
+            yield StatedValue("stated", "the error names the word")
     elif isinstance(former, str) and fault.value_text:
         made = [former.replace(fault.value_text, str(each)) for each in fault.allowed]
         if value in made:
-            yield Statement("stated", "the error lists the word")
+            yield StatedValue("stated", "the error lists the word")
     total, wrong = number_of(fault.stated), number_of(fault.value_text)
     if total is None or wrong is None or not (is_number(value) and is_number(former)):
         return
     if round(former + total - wrong, 6) == round(value, 6):
-        yield Statement("stated", "so that the sum is the total that the error states")
+        yield StatedValue("stated", "so that the sum is the total that the error states")
 
 
 def _state_learned(
     case: Case, path: Path, value: JsonValue, former: JsonValue
-) -> Iterator[Statement]:
+) -> Iterator[StatedValue]:
     """Yield what earlier repairs of this error made of such a value."""
     known = [case.signature] if case.signature is not None else []
     for signature in (*known, *case.like_signatures):
@@ -193,20 +193,20 @@ def _state_learned(
         edits += [edit for rule in signature.rules.values() for edit in rule.edits]
         for edit in edits:
             if _is_at(edit, path) and _gives_value(case, edit, path, value, former):
-                yield Statement("setting", "what mended such calls before")
+                yield StatedValue("setting", "what mended such calls before")
                 return
 
 
 def _state_usual(
     case: Case, path: Path, value: JsonValue, view: ParameterView | None
-) -> Iterator[Statement]:
+) -> Iterator[StatedValue]:
     """Yield how many successes have a value, for a setting: a subject's is no one else's to say."""
     seen = case.observed_values(str(path[0])) if len(path) == 1 else None
     if seen is None or not is_setting(str(path[0]), view, seen):
         return
     count = next((c.count for c in seen.common_values() if same_json(c.value, value)), 0)
     if count:
-        yield Statement("setting", f"{count} of {seen.successes} successes have it")
+        yield StatedValue("setting", f"{count} of {seen.successes} successes have it")
 
 
 def _is_at(edit: ed.Edit, path: Path) -> bool:

@@ -15,7 +15,7 @@ from retrieval.answers.proposers.case import Case, Option, prior_trials, put
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.rewrites.edits import Add, Edit, Flatten, Rename, Replace
 from retrieval.knowledge.values.likeness import name_similarity, words_of
-from retrieval.knowledge.values.notations import MAX_KEYS, object_in, pair_of
+from retrieval.knowledge.values.notations import MAX_KEYS, name_value_pair, object_in
 from retrieval.knowledge.values.parameters import ToolView, object_view, resolve_schema
 from retrieval.knowledge.values.scalars import CastError, cast_to_one, cast_value, fits_types
 from retrieval.knowledge.values.texts import is_number
@@ -361,7 +361,7 @@ def _map_of(pairs: JsonValue) -> JsonObject | None:
     found = dict(
         pair
         for each in split
-        if (pair := pair_of(list(each.values()) if isinstance(each, dict) else each))
+        if (pair := name_value_pair(list(each.values()) if isinstance(each, dict) else each))
     )
     return found if len(found) == len(pairs) else None
 

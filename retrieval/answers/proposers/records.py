@@ -18,7 +18,7 @@ from retrieval.answers.proposers.case import Case, Option, one_edit, prior_trial
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites.edits import Edit, Replace
-from retrieval.knowledge.session.session_calls import Record, SessionCall, nouns_of, singular_words
+from retrieval.knowledge.session.session_calls import EarlierCall, Record, nouns_of, singular_words
 from retrieval.knowledge.values.forms import meets_form
 from retrieval.knowledge.values.likeness import nearest_value, words_of
 from retrieval.knowledge.values.parameters import Path, leaves_like, value_at
@@ -47,7 +47,7 @@ _OWN = prior_trials("record.own")
 _FROM = "the session has it"
 
 
-def records_of(session: Sequence[SessionCall]) -> list[Record]:
+def session_records(session: Sequence[EarlierCall]) -> list[Record]:
     """Return the records of a session's results, the latest call's first."""
     found = (record for call in reversed(session) for record in call.records)
     return list(islice(found, _MAX_RECORDS))
@@ -97,7 +97,7 @@ def record_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if isinstance(sent, dict | list | bool) or is_redacted(sent):
         return
     session = case.session()
-    records, wanted = records_of(session), _read_wanted(case, name, fault)
+    records, wanted = session_records(session), _read_wanted(case, name, fault)
     labels = _collect_labels(session, records, wanted, str(sent)) if session else []
     for value, reason, trials in _find_values(wanted, sent, records, labels=labels):
         typed = _cast_value(case, name, fault, value)
@@ -107,7 +107,7 @@ def record_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def _collect_labels(
-    session: Sequence[SessionCall], records: Sequence[Record], wanted: _Wanted, sent: str
+    session: Sequence[EarlierCall], records: Sequence[Record], wanted: _Wanted, sent: str
 ) -> list[str]:
     """The names that a session's calls had, and, where no id is wanted, those of its things."""
     found = _sent_as(session, "_".join(wanted.words))
@@ -136,7 +136,7 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
         return
     may_be_wrong = case.reading.category in _CATEGORIES
     session = case.session()
-    records = records_of(session)
+    records = session_records(session)
     known = {str(value) for record in records for value in record.fields.values()}
     found: list[Option] = []
     leaves = leaves_like(case.parameters, ()) if session else ()
@@ -216,7 +216,7 @@ def _stands_for(name: str, text: str) -> bool:
     return is_placeholder(text) or words[:1] == ("your",) or text.lower().lstrip("@") in _ME
 
 
-def _sent_as(session: Sequence[SessionCall], name: str) -> list[str]:
+def _sent_as(session: Sequence[EarlierCall], name: str) -> list[str]:
     """Return the values that a session's calls had, or gave, under a name."""
     return [
         str(value)

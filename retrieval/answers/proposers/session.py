@@ -11,7 +11,7 @@ from retrieval.answers.proposers.case import Case, Option, one_edit, prior_trial
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.values.likeness import nearest_value, words_of
-from retrieval.knowledge.values.parameters import place_of
+from retrieval.knowledge.values.parameters import written_place
 from retrieval.knowledge.values.scalars import cast_to_one, fits_types
 
 _MOST = 3
@@ -36,7 +36,7 @@ def session_options(
     view = case.view_parameter(name)
     found: dict[str, tuple[JsonValue, str, Trials]] = {}
     for source, values, link in case.links.list_candidates(
-        place_of((name,)), case.session(), tool=case.tool
+        written_place((name,)), case.session(), tool=case.tool
     ):
         value, right, wrong = _choose_value(values, sent), link.right, link.wrong
         if len(values) > 1:

@@ -56,8 +56,8 @@ from retrieval.knowledge.values.notations import (
     MAX_KEYS,
     MAX_TEXT,
     cells_in,
+    json_or_text,
     object_in,
-    plain_value,
 )
 from retrieval.knowledge.values.parameters import object_view
 from retrieval.knowledge.values.scalars import fits_types, says_nothing
@@ -320,7 +320,7 @@ def _unpack_call(case: Case) -> Iterator[Option]:
                 edits += [Flatten(name=each) for each in (name, *path)]
             else:
                 text = str(outer) if isinstance(outer, str) and not path else ""
-                is_json = text.lstrip()[:1] == "{" and plain_value(text) == inner
+                is_json = text.lstrip()[:1] == "{" and json_or_text(text) == inner
                 edits += [Cast(name=name, to="object") if is_json
                           else Replace(name=name, before=outer, value=inner),
                           Flatten(name=name)]  # fmt: skip

@@ -89,7 +89,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScoredPart:
     """One kind of evidence."""
 
     what: str
@@ -111,7 +111,7 @@ def make_recommendation(
     kind: m.RecommendationKind,
     message: str,
     *,
-    parts: Sequence[Part],
+    parts: Sequence[ScoredPart],
     confidence: float,
     events: Iterable[tuple[datetime, str]],
     quotes: Iterable[str],

@@ -17,7 +17,7 @@ from retrieval.answers.advice.other_tools import names_said
 from retrieval.answers.fitness.score import PENALTIES
 from retrieval.answers.health_report import WEAK_WEIGHT
 from retrieval.answers.recommendations.evidence import (
-    Part,
+    ScoredPart,
     Subject,
     count_things,
     id_of_matter,
@@ -94,12 +94,14 @@ def repair_of(subject: Subject) -> m.Recommendation | None:
     weighs it. All are recency-weighted.
     """
     parts = [
-        Part(_WHAT.get(category, category), tally)
+        ScoredPart(_WHAT.get(category, category), tally)
         for category, tally in sorted(subject.known.categories.items())
         if category in OWN_FAILURES
     ]
     parts += [
-        Part(f"{severity} mark", Tally.from_moments(marks), PENALTIES[severity] / PENALTIES["high"])
+        ScoredPart(
+            f"{severity} mark", Tally.from_moments(marks), PENALTIES[severity] / PENALTIES["high"]
+        )
         for severity in get_args(m.Severity)
         if (marks := [each.at for each in subject.known.marks if each.severity == severity])
     ]
@@ -163,9 +165,9 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> m.Recommendation | Non
     corrections = list(latest.values())
     corrected = Tally.from_moments(each.at for each in corrections)
     parts = [
-        Part("user correction", corrected, rules.correction_weight),
-        Part("low-utility answer", known.categories.get("low_utility", Tally())),
-        Part("weak success", known.weak, WEAK_WEIGHT),
+        ScoredPart("user correction", corrected, rules.correction_weight),
+        ScoredPart("low-utility answer", known.categories.get("low_utility", Tally())),
+        ScoredPart("weak success", known.weak, WEAK_WEIGHT),
     ]
     count = sum(part.tally.count for part in parts)
     points = sum(part.tally.count * part.points for part in parts)
@@ -236,8 +238,12 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> m.Re
         kind,
         f"{kind} {subject.name}, which {'; '.join(words)}",
         parts=[
-            Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
-            Part("user correction", Tally.from_moments(each.at for each in corrections), points),
+            ScoredPart(
+                "boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())
+            ),
+            ScoredPart(
+                "user correction", Tally.from_moments(each.at for each in corrections), points
+            ),
         ],
         confidence=subject.cohesion.confidence,
         events=[(each.at, each.execution_id) for each in said],

@@ -62,7 +62,7 @@ class Dropped(NamedTuple):
     says_nothing: bool
 
 
-class Statement(NamedTuple):
+class StatedValue(NamedTuple):
     """Who states a value, and how: `bound` and `default` put in what the caller left open."""
 
     origin: Origin
@@ -81,12 +81,12 @@ class Grounds:
 
     places: Callable[[Path], Mapping[str, ParameterView]] = lambda _: {}
     listed: Callable[[Path], tuple[JsonValue, ...]] = lambda _: ()
-    state: Callable[[Path, JsonValue, JsonValue], Statement | None] = lambda *_: None
+    state: Callable[[Path, JsonValue, JsonValue], StatedValue | None] = lambda *_: None
     renamed: Callable[[str, str], bool] = lambda *_: False
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class CallAccount:
     """What a repair does: values that changed, values that are gone, and how many stayed."""
 
     kept: int

@@ -12,7 +12,7 @@ from aftercall.change_classes import BOUNDS, alters_qualifier, qualifiers_of
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval import WORDS
-from retrieval.knowledge.calls.account import Account, Dropped, Grounds, Origined, Statement
+from retrieval.knowledge.calls.account import CallAccount, Dropped, Grounds, Origined, StatedValue
 from retrieval.knowledge.calls.keys import KEY_WORDS, REASONS, Keys
 from retrieval.knowledge.calls.recodings import Place, Recoding, recoding_between
 from retrieval.knowledge.calls.tree import (
@@ -35,7 +35,7 @@ _TYPES = ("string", "text", "integer", "int", "number", "float", "boolean", "boo
 _NO_PART = (bool, type(None), list, dict)
 
 
-def account_of(before: JsonObject, after: JsonObject, grounds: Grounds) -> Account:
+def account_of(before: JsonObject, after: JsonObject, grounds: Grounds) -> CallAccount:
     """Return the account of a repair.
 
     Args:
@@ -49,7 +49,7 @@ def account_of(before: JsonObject, after: JsonObject, grounds: Grounds) -> Accou
     bounds = frozenset(
         each.path for each in values if matching.kinds.get(each.path) in ("bound", "default")
     )
-    return Account(
+    return CallAccount(
         kept=matching.kept,
         values=values,
         dropped=dropped,
@@ -155,7 +155,7 @@ class _Matching:
             self._gone.append(before)
             self._new.append(after)
 
-    def _add_stated(self, piece: Piece, statement: Statement, former: Piece | None) -> None:
+    def _add_stated(self, piece: Piece, statement: StatedValue, former: Piece | None) -> None:
         self.kinds[piece.path] = statement.kind
         source, value = (None, None) if former is None else (former.path, former.value)
         self._found.append(
@@ -181,7 +181,7 @@ class _Matching:
             held = None if former is None else former.value
             statement = self._grounds.state(piece.path, piece.value, held)
             if statement is None:
-                statement = Statement("unexplained", "nobody states it")
+                statement = StatedValue("unexplained", "nobody states it")
             self._add_stated(piece, statement, former)
             if former is not None:  # it is replaced, and not left out
                 self._gone.remove(former)

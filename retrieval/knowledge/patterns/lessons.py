@@ -23,7 +23,7 @@ from retrieval.knowledge.tool.causes import NO_CHANGES, Changes, correction_of
 from retrieval.knowledge.tool.record import ToolRecord, concrete_bound, may_be_told
 from retrieval.knowledge.tool.repairs import open_example
 from retrieval.knowledge.tool.rules import SignatureKnowledge, rule_trials
-from retrieval.knowledge.values.parameters import ParameterView, place_of
+from retrieval.knowledge.values.parameters import ParameterView, written_place
 from retrieval.knowledge.values.scalars import same_value, type_of, write_number
 from retrieval.knowledge.values.texts import is_number
 
@@ -188,7 +188,7 @@ def _describe_mistake(
 
 
 def _describe_edits(edits: list[Edit], faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
-    said = (_describe_edit(edit, faults.get(place_of(edit.path)), record) for edit in edits)
+    said = (_describe_edit(edit, faults.get(written_place(edit.path)), record) for edit in edits)
     return " ".join(dict.fromkeys(said)) or _UNCHANGED
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval import compiled, read_table
+from retrieval import compiled, read_word_table
 
 _READ = 1_200
 """Characters that are searched: what follows is context, and holds the words of other errors."""
@@ -67,7 +67,7 @@ def _read_words(row: dict[str, Any]) -> _Words:
     return _Words(reading, [phrase for phrase in phrases if phrase], pattern)
 
 
-_TABLE = read_table("knowledge/reading/categories.toml")
+_TABLE = read_word_table("knowledge/reading/categories.toml")
 _PATTERNS: dict[str, list[str]] = _TABLE["patterns"]
 _CLEAR = frozenset(_TABLE["codes"].pop("clear"))
 CODES: dict[str, ErrorCategory] = {
@@ -191,7 +191,7 @@ def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
 
 
 # ------------------------------------------------------------------ refusals
-_REFUSALS = read_table("knowledge/reading/refusals.toml")
+_REFUSALS = read_word_table("knowledge/reading/refusals.toml")
 _FORMS = [
     (pattern, str(row["kind"])) for row in _REFUSALS["refusals"] for pattern in row["patterns"]
 ]

@@ -35,14 +35,16 @@ _EMBEDDED = 600
 Weights = NDArray[np.float32]
 
 
-def text_of(message: str) -> str:
+def embedded_words(message: str) -> str:
     """Return what of a message is embedded: its plain words, without frames and marks."""
     return plain_words(message).strip()[:_EMBEDDED] or "-"
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryHead:
-    """Categories by the embedding, the terms and the grammar's reading of `text_of(message)`.
+    """Categories by the embedding, the terms and the grammar's reading of a message's words.
+
+    The words are those that `embedded_words` returns.
 
     All weights are float32: `weights` has shape (categories, dimension) and `bias` (categories,);
     `terms` holds a row of shape (categories,) for each term, which are added up and divided by
@@ -101,8 +103,8 @@ class CategoryHead:
     ) -> CategoryReading:
         """Return the likeliest category with its probability; `unknown` below the threshold.
 
-        `vector` is the embedding of `text`, the `text_of` the message, of unit length; `read_as`
-        what the grammar took it for, as evidence, of which `unknown` is none.
+        `text` is what `embedded_words` returns for the message, and `vector` its embedding, of unit
+        length. `read_as` is what the grammar took the message for; `unknown` is no evidence.
         """
         probabilities = self.category_probabilities(vector, text, read_as)
         best = int(probabilities.argmax())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from aftercall.json_values import JsonValue
-from retrieval import compiled, read_table
+from retrieval import compiled, read_word_table
 from retrieval.knowledge.reading.embedded import MAX_LITERAL
 from retrieval.knowledge.reading.unwrap import Complaint, Position, complaints_of
 from retrieval.knowledge.values.parameters import JsonType, Path
@@ -141,7 +141,7 @@ def _scalar_in(text: str) -> JsonValue:
     return {"true": True, "false": False}.get(text.lower(), _read_scalar(_unquote_value(text)))
 
 
-def number_of(value: JsonValue) -> float | None:
+def read_number(value: JsonValue) -> float | None:
     """Return a number, also as messages write it: `10`, `-1.5`, `1,000`.
 
     None for `1.2.3` and the like.
@@ -155,9 +155,9 @@ def number_of(value: JsonValue) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def is_number(text: str) -> bool:
+def is_written_number(text: str) -> bool:
     """Return whether a text is a number as people write it."""
-    return len(text) <= _LONGEST_NUMBER and number_of(text.strip()) is not None
+    return len(text) <= _LONGEST_NUMBER and read_number(text.strip()) is not None
 
 
 # ------------------------------------------------------------------ phrases
@@ -173,7 +173,7 @@ class Phrase:
     stops: bool
 
 
-_DIALECTS = read_table("knowledge/reading/dialects.toml")
+_DIALECTS = read_word_table("knowledge/reading/dialects.toml")
 _STOPPING = frozenset(_DIALECTS["unwrap"]["stops_at_first"])
 
 
@@ -184,7 +184,7 @@ def _make_phrase(row: dict[str, Any]) -> Phrase:
     )  # fmt: skip
 
 
-_TABLE = read_table("knowledge/reading/phrases.toml")
+_TABLE = read_word_table("knowledge/reading/phrases.toml")
 PHRASES = {family: tuple(map(_make_phrase, rows)) for family, rows in _TABLE["families"].items()}
 """Phrases by family, in the order in which they are tried."""
 _ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
@@ -449,7 +449,7 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -
         case "bound" | "empty" | "length" | "sign" | "beyond" | "exactly":
             return replace(_of_bound(kind, groups), path=fault.path, value_text=fault.value_text)
         case "multiple":
-            return replace(fault, multiple_of=number_of(groups["step"]))
+            return replace(fault, multiple_of=read_number(groups["step"]))
         case "bad_format":
             form = groups.get("format") or phrase.format or groups.get("like")
             known = FORMATS.get((form or "").lower(), form)
@@ -526,7 +526,7 @@ def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
     if kind == "length":
         return Fault("out_of_range", of_length=True)
     if kind == "exactly":
-        exact = number_of(groups["high"])
+        exact = read_number(groups["high"])
         return beyond_bound((), exact, exact, of_length=True)
     if kind == "beyond":
         limit, sent = _read_ratio(groups["limit"]), _read_ratio(groups["value"])
@@ -536,7 +536,7 @@ def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
         return beyond_bound((), 1, None, of_length=True)
     if kind == "sign":
         return beyond_bound((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
-    low, high = number_of(groups.get("low")), number_of(groups.get("high"))
+    low, high = read_number(groups.get("low")), read_number(groups.get("high"))
     is_open = ("above" in groups and low is not None) or ("below" in groups and high is not None)
     return beyond_bound((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
 

@@ -25,7 +25,7 @@ from retrieval.knowledge.reading.category import CODES, UNREAD, categorise_error
 from retrieval.knowledge.reading.embedded import embedded_json
 from retrieval.knowledge.reading.faults import (
     Fault,
-    is_number,
+    is_written_number,
     of_alternatives,
     read_complaints,
     read_text,
@@ -385,7 +385,9 @@ def _of_type(fault: Fault, parameters: JsonObject) -> Path:
         for name, value in islice(parameters.items(), _MAX_LEAVES)
         if type_of(value) in fault.given_types
         and not (
-            isinstance(value, str) and fault.expected_types == ("number",) and not is_number(value)
+            isinstance(value, str)
+            and fault.expected_types == ("number",)
+            and not is_written_number(value)
         )
     ]
     return (places[0],) if len(places) == 1 else ()

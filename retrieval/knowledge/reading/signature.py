@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, check_json_value
-from retrieval import read_table
+from retrieval import read_word_table
 
 MAX_LENGTH = 400
 """Characters of a signature; what follows shows like errors apart no further."""
-_TABLE = read_table("knowledge/reading/dialects.toml")
+_TABLE = read_word_table("knowledge/reading/dialects.toml")
 _KEYS: dict[str, list[str]] = _TABLE["envelopes"]
 _WORDS, _CODES, _PLACES = _KEYS["words"], _KEYS["codes"], _KEYS["places"]
 _NAMES = frozenset(_WORDS)

@@ -9,23 +9,23 @@ from dataclasses import replace
 from typing import Any
 
 from aftercall.json_values import JsonObject, JsonValue
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.reading.faults import (
     FORMATS,
     Fault,
     FaultKind,
     beyond_bound,
     json_types,
-    number_of,
     path_of,
     read_at,
     read_complaints,
+    read_number,
     read_text,
 )
-from retrieval.knowledge.reading.unwrap import steps_of
+from retrieval.knowledge.reading.unwrap import read_steps
 from retrieval.knowledge.values.parameters import Path
 
-_TABLE = read_table("knowledge/reading/dialects.toml")
+_TABLE = read_word_table("knowledge/reading/dialects.toml")
 _KINDS: dict[str, FaultKind] = {
     code: kind for kind, codes in _TABLE["codes"].items() for code in codes
 }
@@ -142,7 +142,9 @@ def _issue_place(issue: JsonObject) -> Path | None:
             # FastAPI puts the part of the request before the path.
             return steps[1:] if len(steps) > 1 and steps[0] in _KEYS["request"] else steps
         if isinstance(found, str) and len(found) <= 200 and (key != "name" or is_named):
-            return steps_of(found.removeprefix("#")) if found[:1] in "/#." else _dotted_path(found)
+            return (
+                read_steps(found.removeprefix("#")) if found[:1] in "/#." else _dotted_path(found)
+            )
     return None
 
 
@@ -208,12 +210,12 @@ def _stated_fault(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> 
         case "out_of_range":
             return _fault_beyond(path, code, facts)
     step = _find_fact(facts, "step")
-    return replace(fault, multiple_of=number_of(step)) if step is not None else None
+    return replace(fault, multiple_of=read_number(step)) if step is not None else None
 
 
 def _fault_beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
-    low, high = number_of(facts.get("minimum")), number_of(facts.get("maximum"))
-    limit = number_of(facts.get("limit"))
+    low, high = read_number(facts.get("minimum")), read_number(facts.get("maximum"))
+    limit = read_number(facts.get("limit"))
     if limit is not None:
         low, high = (limit, None) if "inim" in code or "min" in code else (None, limit)
     if facts.get("exact") is True:

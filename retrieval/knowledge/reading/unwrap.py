@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aftercall.redaction import REDACTED
-from retrieval import compiled, read_table
+from retrieval import compiled, read_word_table
 from retrieval.knowledge.values.parameters import EVERY, Path
 
-_TABLE = read_table("knowledge/reading/dialects.toml")
+_TABLE = read_word_table("knowledge/reading/dialects.toml")
 _STARTS = re.compile("|".join(_TABLE["unwrap"]["starts"]), re.IGNORECASE)
 _BETWEEN = re.compile(_TABLE["unwrap"]["between"])
 _PLACES: list[dict[str, Any]] = _TABLE["places"]
@@ -107,12 +107,12 @@ def _position_in(text: str) -> tuple[Position | None, str]:
 def _path_in(groups: dict[str, str | None]) -> Path:
     if chain := groups.get("chain"):
         return tuple(int(index) if index else key for key, index in _IN_CHAIN.findall(chain))
-    at = steps_of(groups.get("at") or "")
+    at = read_steps(groups.get("at") or "")
     root = groups.get("root")
     return (root, *at) if root and at[:1] != (root,) else at
 
 
-def steps_of(text: str) -> Path:
+def read_steps(text: str) -> Path:
     """Return the steps of a place in any spelling: pointer, dotted, bracketed, of a schema."""
     if REDACTED.search(text):
         return ()

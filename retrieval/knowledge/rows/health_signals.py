@@ -13,7 +13,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Execution, Tool
 from retrieval.knowledge.rows.health import MAX_METHOD_SESSIONS, KnownHealth, MethodTallies
-from retrieval.knowledge.rows.results import error_within, is_empty, payload_of
+from retrieval.knowledge.rows.results import error_within, is_empty, walk_payload
 from retrieval.knowledge.values.parameters import view_of_schema
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
@@ -98,6 +98,6 @@ def _describe_emptiness(result: JsonValue) -> str | None:
         return "the result is an empty text"
     if isinstance(result, list):
         return "the result is an empty list"
-    payload = islice(payload_of(result), 2) if isinstance(result, dict) else ()
+    payload = islice(walk_payload(result), 2) if isinstance(result, dict) else ()
     names = " and ".join(f"'{name[:_MAX_NAME]}'" for name, _ in payload)
     return f"there is nothing in {names}" if names else "the result is an empty object"

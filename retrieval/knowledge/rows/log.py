@@ -13,9 +13,9 @@ from mongo.contents import (
     execution_of,
 )
 from mongo.protocol import EventLog, Store
-from mongo.records import Event, ToolKey, decoded
+from mongo.records import Event, ToolKey, decode_json
 from retrieval.knowledge.memory import DOCUMENT, REPAIR, TROUBLE, VECTOR, MendedFailure, tool_of_row
-from retrieval.knowledge.session.session_calls import SessionCall, extract_values, session_call
+from retrieval.knowledge.session.session_calls import EarlierCall, extract_values, session_call
 
 
 async def read_executions(
@@ -28,16 +28,16 @@ async def read_executions(
 async def read_marks(log: EventLog, tool: ToolKey, limit: int) -> list[FailureRecord]:
     """Return the latest marked failures of one tool, newest first."""
     found = await log.latest(tool.workspace, "mark", limit, tool=tool)
-    return [replace(decoded(FailureRecord, e.data), principal=e.principal) for e in found]
+    return [replace(decode_json(FailureRecord, e.data), principal=e.principal) for e in found]
 
 
-async def promotion_history(
+async def read_promotion_history(
     log: EventLog, workspace: str, namespace: str, limit: int
 ) -> list[PromotionEvent]:
     """Return the latest changes of a namespace's promotion, newest first."""
     about = ToolKey(workspace, None, namespace)
     found = await log.latest(workspace, "promotion", limit, tool=about)
-    return [decoded(PromotionEvent, each.data) for each in found]
+    return [decode_json(PromotionEvent, each.data) for each in found]
 
 
 async def read_suggestion(
@@ -45,7 +45,7 @@ async def read_suggestion(
 ) -> IssuedSuggestion | None:
     """Return a suggestion that was answered earlier."""
     found = await log.find(workspace, "suggestion", [suggestion_id])
-    return decoded(IssuedSuggestion, found[0].data) if found else None
+    return decode_json(IssuedSuggestion, found[0].data) if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ async def load_execution(log: EventLog, workspace: str, execution_id: str) -> Ex
     return stored.execution.model_copy(update={"input_schema": schemas.get(stored.schema_hash)})
 
 
-async def latest_repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure]:
+async def read_latest_repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure]:
     """Return the latest repairs of one tool, by agents and by suggestions, newest first."""
     rows = await store.knowledge.scan(tool.workspace, REPAIR.name, limit, by="rank", tool=tool)
     return [REPAIR.decode_row(row) for row in rows]
@@ -114,12 +114,12 @@ _MAX_WHOLE = 300_000
 """Bytes of a session's latest events whose results are looked at as a whole: some 5 ms."""
 
 
-def session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
+def session_calls(earlier: Sequence[Event]) -> tuple[EarlierCall, ...]:
     """Return the successes of a session, each with its plain values by place, the latest last.
 
     Results are kept as a whole for the latest calls, as far as they are small enough together.
     """
-    found: list[SessionCall] = []
+    found: list[EarlierCall] = []
     size = 0
     for event in reversed(earlier):
         call = execution_of(event).execution

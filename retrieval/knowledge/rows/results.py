@@ -97,10 +97,10 @@ def is_empty(value: JsonValue, depth: int = _MAX_DEPTH) -> bool:
         return isinstance(value, dict | list)
     if isinstance(value, list) or depth <= 0:
         return False
-    has_payload = any(True for _ in payload_of(value))
-    return has_payload and all(is_empty(each, depth - 1) for _, each in payload_of(value))
+    has_payload = any(True for _ in walk_payload(value))
+    return has_payload and all(is_empty(each, depth - 1) for _, each in walk_payload(value))
 
 
-def payload_of(value: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
+def walk_payload(value: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
     """Return the members of an answer that are no envelope, with their names."""
     return ((name, each) for name, each in value.items() if name.casefold() not in ENVELOPE)

@@ -119,8 +119,8 @@ class VersionStatistics:
         """Count a call no longer, in place; its trial, where that is remembered."""
         taken = trial_of_call(self.trials, key)
         self.trials = [each for each in self.trials if each.key != key]
-        if taken is not None and self.trials and moment_of(taken) == self.last_seen:
-            self.last_seen = max(map(moment_of, self.trials))
+        if taken is not None and self.trials and trial_moment(taken) == self.last_seen:
+            self.last_seen = max(map(trial_moment, self.trials))
         # A version that was forgotten and came back has never counted it.
         self.successes -= counted == "success" and self.successes > 0
         self.failures -= counted == "failure" and self.failures > 0
@@ -194,7 +194,7 @@ def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
     return [each for each in trials if each in kept]
 
 
-def moment_of(trial: Trial) -> datetime:
+def trial_moment(trial: Trial) -> datetime:
     """When the call was."""
     return datetime.fromtimestamp(trial.at, UTC)
 

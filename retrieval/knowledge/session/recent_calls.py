@@ -73,7 +73,7 @@ class RecentCall:
             principal=stored.principal,
             what=digest_of(call.parameters, call.context) + _digest_text(message),
             text=call_text(call.tool_name, call.parameters, call.context),
-            words=words_of(call.parameters, call.context),
+            words=words_of_call(call.parameters, call.context),
         )
 
 
@@ -86,7 +86,7 @@ def _digest_text(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST).digest()
 
 
-def words_of(parameters: JsonObject, context: str | None) -> frozenset[str]:
+def words_of_call(parameters: JsonObject, context: str | None) -> frozenset[str]:
     """Return the different words of a call's intent and parameters, names and values alike."""
     said = f"{context or ''} {canonical_json(parameters)}"[:_MAX_WORDS]
     return frozenset(map(sys.intern, terms_text(said).split()))
@@ -174,7 +174,7 @@ class CallQuestion:
         cls, parameters: JsonObject, context: str | None, vector: NDArray[np.float32]
     ) -> "CallQuestion":
         """Return the question after calls like this one."""
-        return cls(digest_of(parameters, context), words_of(parameters, context), vector)
+        return cls(digest_of(parameters, context), words_of_call(parameters, context), vector)
 
 
 async def rank_calls(

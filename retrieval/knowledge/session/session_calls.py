@@ -17,7 +17,7 @@ from aftercall.redaction import is_redacted
 from aftercall.tables import gather_values
 from retrieval import WORDS
 from retrieval.knowledge.values.likeness import words_of
-from retrieval.knowledge.values.parameters import leaves_like, place_of
+from retrieval.knowledge.values.parameters import leaves_like, written_place
 
 ARGUMENT = "@"
 """What stands before the place of an argument."""
@@ -48,7 +48,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class SessionCall:
+class EarlierCall:
     """An earlier call of a session: its plain values by place, those of its arguments under `@`."""
 
     tool_name: str
@@ -99,7 +99,7 @@ def _walk_values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue
         yield from _of_text(result[:_MAX_TEXT], depth)
         return
     for path, value in leaves_like({"": result}, ()):
-        place = place_of(path).lstrip(".")
+        place = written_place(path).lstrip(".")
         if isinstance(value, str) and depth < 2 and value[:1] in "[{":
             yield from _of_text(value[:_MAX_TEXT], depth + 1)
         elif isinstance(value, str) and len(value) > _LONGEST:
@@ -129,10 +129,10 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
 
 def session_call(
     tool_name: str, parameters: JsonObject, extracted: JsonValue, result: JsonValue = None
-) -> SessionCall:
+) -> EarlierCall:
     """Return an earlier call, of its arguments and the extract of its result."""
     values: dict[str, list[JsonValue]] = gather_values(
-        (ARGUMENT + place_of(path), value)
+        (ARGUMENT + written_place(path), value)
         for path, value in leaves_like(parameters, ())
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     )
@@ -142,7 +142,7 @@ def session_call(
     holders = gather_values(
         (str(each), source) for source, held in sources.items() for each in held
     )
-    return SessionCall(tool_name, values, sources, holders, result)
+    return EarlierCall(tool_name, values, sources, holders, result)
 
 
 def _walk_records(

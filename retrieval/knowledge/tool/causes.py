@@ -46,7 +46,7 @@ Changes = Mapping[str, PlaceChange]
 NO_CHANGES: Changes = {}
 
 
-def changes_of(examples: Sequence[RepairExample]) -> Changes:
+def find_place_changes(examples: Sequence[RepairExample]) -> Changes:
     """Return the changes that more than half of the examples have in common."""
     found = [_find_changes(each.failed, each.mended) for each in examples]
     numbers = Counter(

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.knowledge.session.session_calls import ARGUMENT, SessionCall, nouns_of
+from retrieval.knowledge.session.session_calls import ARGUMENT, EarlierCall, nouns_of
 from retrieval.knowledge.values.likeness import words_of
-from retrieval.knowledge.values.parameters import leaves_like, place_of
+from retrieval.knowledge.values.parameters import leaves_like, written_place
 
 MAX_CALLS = 30
 """Earlier calls of a session that are looked at."""
@@ -60,14 +60,14 @@ class Links:
 
     by_place: dict[str, dict[str, LinkCounts]] = field(default_factory=dict)
 
-    def learn_values(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
+    def learn_values(self, parameters: JsonObject, earlier: Sequence[EarlierCall]) -> None:
         """Count a success's values against what its session had before, in place."""
         calls = _latest_calls(earlier)
         sources = _value_sources(calls)
         for path, sent in leaves_like(parameters, ()):
             if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
                 continue
-            place = place_of(path)
+            place = written_place(path)
             known = [each for each in self.by_place.get(place, ()) if each in sources]
             text = str(sent)
             found = [source for call in calls for source in call.holders.get(text, ())]
@@ -86,7 +86,7 @@ class Links:
         return known.setdefault(source, LinkCounts())
 
     def list_candidates(
-        self, place: str, earlier: Sequence[SessionCall], *, tool: str = ""
+        self, place: str, earlier: Sequence[EarlierCall], *, tool: str = ""
     ) -> Iterator[tuple[str, list[JsonValue], LinkCounts]]:
         """The session's values that a place of a `tool` may take, each source's with its link.
 
@@ -114,14 +114,14 @@ def _may_be_of(tool: str, other: str, above: Sequence[str]) -> bool:
     return not about or not kind.isdisjoint(about)
 
 
-def _latest_calls(earlier: Sequence[SessionCall]) -> Collection[SessionCall]:
-    calls: dict[str, SessionCall] = {}
+def _latest_calls(earlier: Sequence[EarlierCall]) -> Collection[EarlierCall]:
+    calls: dict[str, EarlierCall] = {}
     for call in reversed(earlier[-MAX_CALLS:]):
         calls.setdefault(call.tool_name, call)
     return calls.values()
 
 
-def _value_sources(calls: Iterable[SessionCall]) -> dict[str, list[JsonValue]]:
+def _value_sources(calls: Iterable[EarlierCall]) -> dict[str, list[JsonValue]]:
     sources: dict[str, list[JsonValue]] = {}
     for call in calls:
         sources.update(call.sources)

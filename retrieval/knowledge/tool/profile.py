@@ -31,8 +31,8 @@ from retrieval.knowledge.values.parameters import (
     Path,
     ToolView,
     inner_values,
-    place_of,
     value_at,
+    written_place,
 )
 from retrieval.knowledge.values.texts import Shape, is_number
 
@@ -282,7 +282,7 @@ def _blamed_values(
     of a call is meant also where the error names none.
     """
     named: dict[str, tuple[Fault, JsonValue]] = {
-        place_of(fault.path): (fault, value)
+        written_place(fault.path): (fault, value)
         for fault in faults
         if fault.path and fault.kind not in _NOT_THE_VALUE
         if (value := value_at(parameters, fault.path)) is not None
@@ -449,7 +449,7 @@ class ToolProfile:
 
         None when none was seen.
         """
-        place = place_of(path)
+        place = written_place(path)
         parent = self.profile_at(place)
         objects = parent.types.get("object", 0) if parent else 0
         if parent is None or not objects:
@@ -460,9 +460,9 @@ class ToolProfile:
     def profile_around(self, path: Path) -> "ToolProfile":
         """What is known inside of a call around a fault's place, as if of a tool's parameters."""
         if isinstance(path[-1], int):
-            known = self.profile_at(place_of(path))
+            known = self.profile_at(written_place(path))
             return ToolProfile(self.successes, parameters={str(path[-1]): known} if known else {})
-        return ToolProfile(self.successes, parameters=self._members_of(place_of(path[:-1])))
+        return ToolProfile(self.successes, parameters=self._members_of(written_place(path[:-1])))
 
     def _members_of(self, place: str) -> dict[str, ParameterProfile]:
         start = f"{place}."

@@ -20,7 +20,12 @@ from retrieval.knowledge.tool.profile import (
     ToolProfile,
 )
 from retrieval.knowledge.tool.rules import RepairRule, ToolKnowledge
-from retrieval.knowledge.values.parameters import ToolView, first_path, place_of, view_of_schema
+from retrieval.knowledge.values.parameters import (
+    ToolView,
+    first_path,
+    view_of_schema,
+    written_place,
+)
 from retrieval.knowledge.values.scalars import fits_types
 
 _SETTLED = 5
@@ -94,7 +99,7 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
         case Add():
             is_stated = known is not None and known.states_value(edit.value)
             return is_stated or _is_common_value(
-                profile, place_of(first_path(edit.path)), edit.value
+                profile, written_place(first_path(edit.path)), edit.value
             )
         case Clamp():
             stated = {known.minimum, known.maximum} if known is not None else set()

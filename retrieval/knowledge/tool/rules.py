@@ -53,7 +53,7 @@ from retrieval.knowledge.tool.repairs import (
     common_repairs,
 )
 from retrieval.knowledge.tool.runs import RecoveryTimes, Run
-from retrieval.knowledge.values.parameters import place_of
+from retrieval.knowledge.values.parameters import written_place
 
 HALF_LIFE = 2.0
 """Contradicting reports after which what was stated before weighs half."""
@@ -427,7 +427,9 @@ def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:
 
     Without values and words.
     """
-    return {place_of(fault.path): fault.kind for fault in reading.faults[:MAX_FAULTS] if fault.path}
+    return {
+        written_place(fault.path): fault.kind for fault in reading.faults[:MAX_FAULTS] if fault.path
+    }
 
 
 def signature_id(text: str) -> str:

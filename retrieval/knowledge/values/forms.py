@@ -17,7 +17,7 @@ from unicodedata import combining, normalize
 
 import jsonschema_rs
 
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.values.measures import amount_of, codes_of, span_forms
 from retrieval.knowledge.values.scalars import is_placeholder, plain_value, strip_marks
 from retrieval.knowledge.values.texts import MAX_TEXT, Style, respell_text
@@ -151,7 +151,7 @@ def _read_zone(text: str | None) -> timezone | None:
 
 MONTHS = {
     month: group.split()[0]
-    for group in read_table("knowledge/values/words.toml")["groups"]["months"]
+    for group in read_word_table("knowledge/values/words.toml")["groups"]["months"]
     for month in group.split()[1:]
 }
 _OTHER_DAY = re.compile(r"(\d{4})\u5e74(\d{1,2})\u6708(\d{1,2})\u65e5")

@@ -9,7 +9,7 @@ from unicodedata import combining, normalize
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
 from aftercall.change_classes import are_opposites
-from retrieval import WORDS, read_table
+from retrieval import WORDS, read_word_table
 
 _SEPARATORS = re.compile(r"[\s_-]+")
 DENYING = frozenset(("not", "no", "non", "un", "without", "except", "never", "or", "and"))
@@ -33,7 +33,7 @@ def _share_group(groups: dict[str, frozenset[int]], one: str, other: str) -> boo
     return not mine.isdisjoint(its)
 
 
-_SYNONYMS = read_table("knowledge/values/synonyms.toml")
+_SYNONYMS = read_word_table("knowledge/values/synonyms.toml")
 _SAME_VALUES, _LIKE_VALUES = map(
     _index_groups, (_SYNONYMS["values"]["same"], _SYNONYMS["values"]["like"])
 )
@@ -236,7 +236,9 @@ _SAME_START = 0.8
 """Likeness below which no name is taken for the other."""
 _ALIKE = 0.65
 """Likeness below which two words are other words."""
-_UNLIKE = frozenset(map(frozenset, read_table("knowledge/values/words.toml")["groups"]["unlike"]))
+_UNLIKE = frozenset(
+    map(frozenset, read_word_table("knowledge/values/words.toml")["groups"]["unlike"])
+)
 
 
 def relates_otherwise(name: str, other: str) -> bool:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterator
 from unicodedata import combining, normalize
 
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.values.likeness import words_of
 
-_TABLE = read_table("knowledge/values/measures.toml")
+_TABLE = read_word_table("knowledge/values/measures.toml")
 _UNITS: dict[str, dict[str, float]] = {
     kind: {name: row[0] for row in units.values() for name in row[1:]}
     for kind, units in _TABLE["units"].items()

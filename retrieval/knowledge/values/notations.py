@@ -69,12 +69,12 @@ def named_in_list(value: JsonValue) -> JsonObject:
     items = value[:MAX_KEYS] if isinstance(value, list) else []
     if len(items) > 1 and all(isinstance(each, str) for each in items):
         return _in_notation("\n".join(map(str, items)))
-    found = dict(filter(None, map(pair_of, items)))
+    found = dict(filter(None, map(name_value_pair, items)))
     is_one = len(items) == 1 and isinstance(items[0], dict) and "value" not in items[0]
     return found if len(found) == len(items) and not is_one else {}
 
 
-def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
+def name_value_pair(item: JsonValue) -> tuple[str, JsonValue] | None:
     """Return a name and its value; what states that it is to be set, such as `"op".
 
     "add"`, may stand by.
@@ -140,25 +140,25 @@ def _in_notation(text: str) -> JsonObject:
     fenced = _FENCE.fullmatch(text)
     text = fenced[1] if fenced else text
     for _ in range(2):
-        value = plain_value(text) if text[:1] in ("{", '"') else None
+        value = json_or_text(text) if text[:1] in ("{", '"') else None
         if isinstance(value, dict):
             return value if len(value) <= MAX_KEYS else {}
         text = value if isinstance(value, str) else text
     tags = list(_TAG.finditer(text))
     if tags and sum(len(tag[0]) for tag in tags) == len(text):
-        return {tag[1] or tag[2]: plain_value(tag[3]) for tag in tags}
+        return {tag[1] or tag[2]: json_or_text(tag[3]) for tag in tags}
     lines = [_LINE.fullmatch(line.strip()) for line in text.splitlines()]
     if lines and all(lines):
-        return {line[1]: plain_value(line[2]) for line in lines if line}
+        return {line[1]: json_or_text(line[2]) for line in lines if line}
     if cells := cells_in(text):
         names, *rows = cells
         is_one = len(rows) == 1 and len(rows[0]) == len(names) and all(map(str.isidentifier, names))
-        return dict(zip(names, map(plain_value, rows[0]), strict=True)) if is_one else {}
+        return dict(zip(names, map(json_or_text, rows[0]), strict=True)) if is_one else {}
     try:
         pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True) if "=" in text else []
     except ValueError:
         return {}
-    return {name: plain_value(value) for name, value in pairs} if {"&", "?"} & set(text) else {}
+    return {name: json_or_text(value) for name, value in pairs} if {"&", "?"} & set(text) else {}
 
 
 def cells_in(text: str) -> list[list[str]]:
@@ -184,18 +184,18 @@ def _read_options(written: str | list[JsonValue]) -> JsonObject:
             if (waiting is None and at) or str(word)[:1] in ("(", "<"):
                 return {}
             if waiting is not None:  # else it is the command itself
-                found[waiting] = plain_value(word) if isinstance(word, str) else word
+                found[waiting] = json_or_text(word) if isinstance(word, str) else word
             waiting = None
             continue
         found |= {} if waiting is None else {waiting: True}
         given = option["value"] if option["key"] is None else option["given"]
         waiting = option["name"] if given is None else None
         if given is not None:
-            found[option["name"] or option["key"]] = plain_value(given)
+            found[option["name"] or option["key"]] = json_or_text(given)
     return found if waiting is None else {**found, waiting: True}
 
 
-def plain_value(text: str) -> JsonValue:
+def json_or_text(text: str) -> JsonValue:
     """Return what a text states as JSON, or else the text."""
     try:
         value: JsonValue = json.loads(text.lower() if text in ("True", "False") else text)

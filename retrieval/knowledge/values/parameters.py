@@ -142,7 +142,7 @@ def first_path(path: Path) -> Path:
     return tuple(0 if step == EVERY else step for step in path)
 
 
-def place_of(path: Path) -> str:
+def written_place(path: Path) -> str:
     """Return the place of a path, such as `flights[].date`."""
     if len(path) == 1:
         return str(path[0])

@@ -21,7 +21,7 @@ from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aftercall.contracts.deliverables import accepts_value
-from aftercall.json_patch import JsonPatchError, Operation, apply, parse_pointer, value_at
+from aftercall.json_patch import JsonPatchError, Operation, apply, parse_pointer, value_at_pointer
 from aftercall.json_values import JsonObject, quote_text
 from aftercall.models.calls import Change, Suggestion
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
@@ -120,7 +120,7 @@ def ask_place(
         try:
             made = correct_call(sent, first.changes, account)
             if place != value.path:
-                moved = value_at(made, value.path)
+                moved = value_at_pointer(made, value.path)
                 made = apply(
                     made, [Operation("remove", value.path), Operation("add", place, moved)]
                 )

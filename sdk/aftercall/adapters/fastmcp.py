@@ -46,8 +46,8 @@ from aftercall.adapters.reflector import (
     ReflectionOptions,
     Reflector,
     code_of,
-    failure_text,
     has_run,
+    text_with_advice,
 )
 from aftercall.arguments import UnreadableArgumentsError, arguments_of
 from aftercall.change_classes import reads_only
@@ -340,7 +340,7 @@ class ReflectionMiddleware(Middleware):
         error = UnreadableArgumentsError().error
         mode = self._handling_of(server_name, tool_name).mode
         if mode == "off" or not caller.is_recorded or self._passes(context.message.name):
-            return ToolResult(content=failure_text(error, ""), is_error=True)
+            return ToolResult(content=text_with_advice(error, ""), is_error=True)
 
         async def make_none(_: JsonObject) -> ToolResult:
             raise UnreadableArgumentsError
@@ -356,7 +356,7 @@ class ReflectionMiddleware(Middleware):
             context=caller.context,
         )
         advice = "" if mode == "shadow" else reflected.advice
-        return ToolResult(content=failure_text(error, advice), is_error=True)
+        return ToolResult(content=text_with_advice(error, advice), is_error=True)
 
     async def _check_call(self, call: "_OneCall") -> before_call.Checked:
         """Return what to send; the call as it is for an agent that wants no reflection."""

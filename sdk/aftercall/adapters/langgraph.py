@@ -215,7 +215,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             raise error
         _logger.info("%s raised %s; the model reads it", call.name, reflected.error.type)
         return ToolMessage(
-            content=reflector.failure_text(reflected.error, reflected.advice),
+            content=reflector.text_with_advice(reflected.error, reflected.advice),
             name=call.name,
             tool_call_id=call.request.tool_call["id"],
             status="error",

@@ -114,12 +114,12 @@ class ToolReflection(RunHooks[Any]):
         """
         read = _AgentsReader().read_exception(error)
         if not isinstance(context, ToolContext):
-            return reflector.failure_text(read, "")
+            return reflector.text_with_advice(read, "")
         key = _id_of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
             await self.on_tool_start(context, None, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
-        return reflector.failure_text(read, ended.advice if ended is not None else "")
+        return reflector.text_with_advice(read, ended.advice if ended is not None else "")
 
     def reflecting(self, tool: FunctionTool) -> FunctionTool:
         """A copy of a tool whose failed calls are retried with corrected arguments where safe.
@@ -253,7 +253,7 @@ class _ReflectingInvoker:
             raise error
         # What the tool itself would say comes first, then the suggestions.
         if (own := await failure.text_for(error)) is None:
-            return reflector.failure_text(reflected.error, reflected.advice)
+            return reflector.text_with_advice(reflected.error, reflected.advice)
         return reflector.with_advice(own, reflected.advice)
 
 

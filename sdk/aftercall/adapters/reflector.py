@@ -225,7 +225,7 @@ def claims_in(metadata: object) -> ToolAnnotations | None:
     return claims if claims.model_dump(exclude_none=True) else None
 
 
-def failure_text(error: ExecutionError, advice: str) -> str:
+def text_with_advice(error: ExecutionError, advice: str) -> str:
     """Return what a model reads of a failure: the tool's own error first, then the suggestions."""
     return with_advice(f"{error.type}: {error.message}".removesuffix(": "), advice)
 

@@ -35,13 +35,13 @@ from aftercall.contracts.deliverables import (
     Deliverable,
     describe_value,
     fold_name,
-    is_empty,
+    holds_nothing,
     is_envelope,
     is_of_type,
     items_of,
     members_of,
+    name_type,
     schema_errors,
-    type_of,
 )
 from aftercall.errors import ConfigurationError
 from aftercall.json_patch import make_pointer
@@ -135,9 +135,11 @@ def check(value: object, deliverable: Deliverable) -> list[Violation]:
 
 def _find_violations(value: object, wanted: Deliverable, path: str) -> Iterator[Violation]:
     if (kind := wanted.expected_type) is not None and not is_of_type(value, kind):
-        yield Violation(path, "type", kind, type_of(value))
+        yield Violation(path, "type", kind, name_type(value))
         return
-    if wanted.non_empty is True and (is_empty(value) or (kind is None and _holds_nothing(value))):
+    if wanted.non_empty is True and (
+        holds_nothing(value) or (kind is None and _holds_nothing(value))
+    ):
         yield Violation(path, "non_empty", True, describe_value(value))  # noqa: FBT003  # what it says
     yield from _check_bounds(value, wanted, path)
     members = members_of(value) if wanted.named else None
@@ -164,14 +166,16 @@ def _find_violations(value: object, wanted: Deliverable, path: str) -> Iterator[
 def _holds_nothing(value: object) -> bool:
     """Where no type is asked for, an envelope around nothing is empty: `{"result": []}`."""
     members = members_of(value) or {}
-    return len(members) == 1 and all(is_envelope(k) and is_empty(v) for k, v in members.items())
+    return len(members) == 1 and all(
+        is_envelope(k) and holds_nothing(v) for k, v in members.items()
+    )
 
 
 def _of_member(value: object, name: str, wanted: Deliverable, path: str) -> Iterator[Violation]:
     here, part = _path_below(path, name), wanted.fields.get(name)
     if name not in wanted.needed and value is None:
         return  # an optional key that is null states the same as one that is missing
-    if name in wanted.full and is_empty(value):
+    if name in wanted.full and holds_nothing(value):
         yield Violation(here, "non_empty", True, describe_value(value))  # noqa: FBT003  # what it says
     elif part is not None:
         yield from _find_violations(value, part, here)

@@ -53,7 +53,7 @@ _OF_PLAIN = {
 }
 
 
-def type_of(value: object) -> str:
+def name_type(value: object) -> str:
     """Return the JSON type's name, `null` included; a foreign Python type gives its own name."""
     if (kind := _OF_PLAIN.get(type(value))) is not None:
         return kind
@@ -75,7 +75,7 @@ def is_of_type(value: object, wanted: str) -> bool:
 
     3.0 is an integer, as in JSON Schema, and True no number.
     """
-    kind = type_of(value)
+    kind = name_type(value)
     if wanted == "number":
         return kind in {"number", "integer"}
     if wanted == "integer":
@@ -83,7 +83,7 @@ def is_of_type(value: object, wanted: str) -> bool:
     return kind == wanted
 
 
-def is_empty(value: object) -> bool:
+def holds_nothing(value: object) -> bool:
     """Null, text without a visible character, and containers that hold nothing."""
     if value is None:
         return True
@@ -118,7 +118,9 @@ def describe_value(value: object) -> str:
     if (items := items_of(value)) is not None:
         return f"array of {_count_units(len(items), 'item')}"
     members = members_of(value)
-    return type_of(value) if members is None else f"object with {_count_units(len(members), 'key')}"
+    return (
+        name_type(value) if members is None else f"object with {_count_units(len(members), 'key')}"
+    )
 
 
 def _count_units(number: int, unit: str) -> str:

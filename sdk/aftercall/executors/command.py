@@ -43,7 +43,7 @@ from aftercall.executors.protocol import (
     rejected_input,
     result_of,
     timed_out,
-    title_of,
+    tool_title,
 )
 from aftercall.json_values import JsonObject, JsonValue, clean_text, read_json
 from aftercall.models.calls import ExecutionError
@@ -148,14 +148,14 @@ class CommandExecutor:
         if program is None:
             allowed = ", ".join(sorted(self._commands))
             raise ToolRefusedError(
-                f"the command {str(name)[:100]!r} of the tool {title_of(tool)} is not allowed "
+                f"the command {str(name)[:100]!r} of the tool {tool_title(tool)} is not allowed "
                 f"here; allowed: {allowed}"
             )
         template, file = _read_template(items, is_evolved=evolved is not None), None
         if evolved is not None:
             try:
                 file = _resolve_file(
-                    self.root, evolved, f"the promoted file of the tool {title_of(tool)}"
+                    self.root, evolved, f"the promoted file of the tool {tool_title(tool)}"
                 )
             except ToolRefusedError as error:
                 raise EvolvedFileMissingError(error.error.message) from error

@@ -62,7 +62,7 @@ class McpExecutor(AbstractAsyncContextManager["McpExecutor"]):
         """Call the tool by its name; raises as `Executor.execute`."""
         if (client := self._clients.get(tool.server_name or "")) is None:
             raise protocol.ToolRefusedError(
-                f"the tool {protocol.title_of(tool)} is of the MCP server {tool.server_name!r}, "
+                f"the tool {protocol.tool_title(tool)} is of the MCP server {tool.server_name!r}, "
                 "which is not named here; add it to McpExecutor"
             )
         if input_data is not None and not isinstance(input_data, dict):

@@ -96,7 +96,7 @@ class Executors:
         """Run the tool by the first that fits; it is refused when none does."""
         if (executor := self._find_fitting(tool)) is None:
             raise ToolRefusedError(
-                f"nothing here runs the tool {title_of(tool)}: register a callable for it, allow "
+                f"nothing here runs the tool {tool_title(tool)}: register a callable for it, allow "
                 "the command of its implementation, or name its MCP server"
             )
         return await executor.execute(tool, input_data, timeout_s=timeout_s)
@@ -116,7 +116,7 @@ def evolved_file_of(tool: Tool) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def title_of(tool: Tool) -> str:
+def tool_title(tool: Tool) -> str:
     """Tool and version for messages: `'translator' 1.1.0`."""
     return f"{tool.tool_id!r} {tool.version}" if tool.version else repr(tool.tool_id)
 

@@ -50,11 +50,13 @@ class PythonExecutor:
         """Call it; the result is made plain JSON; raises as `Executor.execute`."""
         if (function := self._find_function(tool)) is None:
             raise protocol.ToolRefusedError(
-                f"no Python callable is registered for the tool {protocol.title_of(tool)}; "
+                f"no Python callable is registered for the tool {protocol.tool_title(tool)}; "
                 "add it with PythonExecutor.register"
             )
         return protocol.result_of(
-            await call_function(bind_call(function, input_data, protocol.title_of(tool)), timeout_s)
+            await call_function(
+                bind_call(function, input_data, protocol.tool_title(tool)), timeout_s
+            )
         )
 
     def _find_function(self, tool: Tool) -> ToolFunction | None:

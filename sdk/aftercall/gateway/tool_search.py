@@ -122,7 +122,7 @@ class ToolSearch(CatalogTransform):
         return await self._known_tools(wanted, None) or "Nothing is known of these tools."
 
     async def _rank_tools(self, task: str, catalog: dict[str, Tool]) -> list[str]:
-        exact = named_in(task, list(catalog), lambda name: self._locate(name)[1])
+        exact = tools_named_in(task, list(catalog), lambda name: self._locate(name)[1])
         return list(dict.fromkeys([*exact, *await self._by_service(task, catalog)]))
 
     async def _by_service(self, task: str, catalog: dict[str, Tool]) -> list[str]:
@@ -161,7 +161,7 @@ def _show_tool(tool: Tool) -> dict[str, Any]:
     return shown
 
 
-def named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list[str]:
+def tools_named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list[str]:
     """Return names that stand in a text, in whatever writing, the longest first.
 
     `own` gives a tool's own name behind an exposed one; one of a single word must be all the text.

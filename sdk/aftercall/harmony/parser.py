@@ -86,7 +86,7 @@ class MessageHeader:
         return "result" if answers else "text"
 
 
-def tool_name(recipient: str) -> str | None:
+def name_from_recipient(recipient: str) -> str | None:
     """Return the name of the tool behind a recipient; None when nothing is left of it."""
     return bounded_text(recipient.strip().removeprefix("functions."), MAX_NAME_CHARS) or None
 
@@ -383,7 +383,7 @@ def read_message(
     if header.kind == "result":
         recipient = None if header.role == "tool" else header.role
         return HarmonyResult(
-            tool=recipient and tool_name(recipient),
+            tool=recipient and name_from_recipient(recipient),
             text=payload,
             truncated=error_type == PAYLOAD_TOO_LARGE,
             channel=header.channel or "commentary",
@@ -410,11 +410,11 @@ def _tool_and_arguments(header: MessageHeader, payload: str) -> tuple[str, JsonO
     if header.recipient is None:
         value = _load_json(payload)
         tool = value.get("tool") if isinstance(value, dict) else None
-        name = tool_name(tool) if isinstance(tool, str) else None
+        name = name_from_recipient(tool) if isinstance(tool, str) else None
         if name is None or not isinstance(value, dict):
             raise _PayloadError('names no tool; write {"tool": NAME, "arguments": {...}}')
         return name, _read_arguments(value.get("arguments", {}))
-    if (name := tool_name(header.recipient)) is None:
+    if (name := name_from_recipient(header.recipient)) is None:
         raise _PayloadError("is addressed to a tool without a name")
     if not header.complete and not payload.strip():
         raise _PayloadError("never came: the message broke off before it")
@@ -458,9 +458,9 @@ def _error_words(error: Exception) -> str:
 
 def _name_at_start(header: MessageHeader, payload: str) -> str | None:
     if header.recipient is not None:
-        return tool_name(header.recipient)
+        return name_from_recipient(header.recipient)
     found = _TOOL_FIRST.match(payload)
     try:
-        return tool_name(json.loads(found[1])) if found else None
+        return name_from_recipient(json.loads(found[1])) if found else None
     except ValueError:
         return None

@@ -121,7 +121,7 @@ def whole_number(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def says_something(cure: str) -> AfterValidator:
+def is_not_blank(cure: str) -> AfterValidator:
     """Refuses a text that is all blank."""
 
     def check_not_blank(text: str) -> str:

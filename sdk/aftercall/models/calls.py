@@ -195,7 +195,7 @@ class Execution(Call):
         return self
 
 
-def execution_of(*, agent: str, tool_name: str, **fields: Any) -> Execution | None:
+def make_execution(*, agent: str, tool_name: str, **fields: Any) -> Execution | None:
     """Return an execution of these fields, its names and context cut to what is recorded.
 
     Recording must not fail a call that worked: None when the fields make none, with a warning that

@@ -17,7 +17,7 @@ from aftercall.models.base import (
     Text,
     Timestamp,
     WireModel,
-    says_something,
+    is_not_blank,
 )
 from aftercall.models.calls import ErrorCategory
 from aftercall.models.tools import PromotionStatus
@@ -92,7 +92,7 @@ class Correction(WireModel):
     text: Annotated[
         Text,
         StringConstraints(max_length=MAX_CORRECTION),
-        says_something("give the user's own words"),
+        is_not_blank("give the user's own words"),
         WithJsonSchema({"type": "string", "maxLength": MAX_CORRECTION, "pattern": SAYS_SOMETHING}),
     ] = Field(description="What the user said.", examples=["that doesn't look like a movie list"])
     kind: ReferralKind = "low_utility"

@@ -18,7 +18,7 @@ from aftercall.models.base import (
     Text,
     Timestamp,
     WireModel,
-    says_something,
+    is_not_blank,
 )
 from aftercall.models.calls import Rejection, ToolAnnotations
 
@@ -148,7 +148,7 @@ MAX_SCENARIO = 10_000
 Scenario = Annotated[
     Text,
     Field(max_length=MAX_SCENARIO),
-    says_something("describe what is to be done"),
+    is_not_blank("describe what is to be done"),
     WithJsonSchema({"type": "string", "maxLength": MAX_SCENARIO, "pattern": SAYS_SOMETHING}),
 ]
 """What is to be done, in words: 1 to 10,000 characters that are not all blank."""

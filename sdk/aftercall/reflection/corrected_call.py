@@ -20,7 +20,7 @@ from aftercall.json_patch import (
     make_pointer,
     parse_pointer,
     same_json,
-    value_at,
+    value_at_pointer,
 )
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, quote_text
 from aftercall.leaves import untouched_leaves_changed
@@ -78,7 +78,7 @@ def _own_values(parameters: JsonObject, changes: Sequence[Change]) -> list[JsonV
     document = copy_value(parameters)
     own: list[JsonValue] = []
     for change in changes:
-        taken = None if change.op == "add" else value_at(document, change.path)
+        taken = None if change.op == "add" else value_at_pointer(document, change.path)
         if (
             change.from_ is not None
             and change.op != "add"
@@ -153,7 +153,7 @@ def _unmasked_values(changes: Sequence[Change], own: Sequence[JsonValue]) -> lis
     )
     values: list[JsonObject] = [{_VALUE: copy_value(change.value)} for change in changes]
     for taker, giver in _pair_parts(takers, givers):
-        value = value_at({_VALUE: own[giver.change]}, f"/{_VALUE}{giver.inside}")
+        value = value_at_pointer({_VALUE: own[giver.change]}, f"/{_VALUE}{giver.inside}")
         at = f"/{_VALUE}{taker.inside}"
         apply_in_place(values[taker.change], Operation("replace", at, value=value))
     for change, holder in zip(changes, values, strict=True):

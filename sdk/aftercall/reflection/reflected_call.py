@@ -19,7 +19,7 @@ from aftercall.client.transport import current_trace_id
 from aftercall.error_texts import ToolKey
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
-from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
+from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, make_execution
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection import results
 from aftercall.reflection.retry_rules import ReflectionPolicy, Retry, RetryRules
@@ -236,7 +236,7 @@ class ReflectedCall(Generic[ResultT]):
         if error is not None and is_referral(error):
             _logger.info("%s", log_line(Outcome(failure=error), tool=facts.tool_name))
         is_read = self.arguments.parameters is not None
-        execution = execution_of(
+        execution = make_execution(
             execution_id=attempt.execution_id,
             timestamp=self._timestamp,
             agent=facts.agent,

@@ -33,7 +33,7 @@ from aftercall.evolution import (
 )
 from aftercall.executors import protocol
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
-from aftercall.models.calls import execution_of
+from aftercall.models.calls import make_execution
 from aftercall.models.tools import Scenario
 from aftercall.outcomes import ToolFailedError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
@@ -200,7 +200,7 @@ class AsyncToolbox:
             failure = protocol.failure_of(error)
             failure.__cause__ = error
         duration_ms = (time.perf_counter() - started) * 1000
-        execution = execution_of(
+        execution = make_execution(
             execution_id=str(uuid4()),
             timestamp=timestamp,
             duration_ms=duration_ms,
@@ -370,8 +370,8 @@ class AsyncToolbox:
         tool = await self.resolver.find_original(tool_id)
         if (script := protocol.script_of(self.executors, tool)) is None:
             raise ConfigurationError(
-                f"the tool {protocol.title_of(tool)} is no script of this machine, so it cannot be "
-                "evolved; its implementation must name one as {tool_dir}/name.py, for a "
+                f"the tool {protocol.tool_title(tool)} is no script of this machine, so it cannot "
+                "be evolved; its implementation must name one as {tool_dir}/name.py, for a "
                 "CommandExecutor"
             )
         return await evolve(

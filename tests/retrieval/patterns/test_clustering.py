@@ -10,7 +10,7 @@ from embeddings.protocol import Embedder
 from retrieval.knowledge.patterns.consolidation import Failure
 from retrieval.knowledge.patterns.groups import MAX_FAILURES, group_failures
 from retrieval.knowledge.reading.faults import FaultKind
-from retrieval.knowledge.tool.causes import PlaceChange, changes_of, correction_of
+from retrieval.knowledge.tool.causes import PlaceChange, correction_of, find_place_changes
 from retrieval.knowledge.tool.repairs import RepairExample
 from tests.retrieval.patterns.failures import NOON, TOOL, clustered, failure
 
@@ -147,7 +147,7 @@ def test_what_repairs_have_in_common_is_told_without_values() -> None:
         RepairExample(failed, worked, [], "a", f"s{at}", f"e{at}", NOON)
         for at, (failed, worked) in enumerate(pairs)
     ]
-    assert changes_of(examples) == ISO
+    assert find_place_changes(examples) == ISO
     assert correction_of(ISO, {"date": "bad_format"}) == (
         "`date` must be written in the form that the tool states."
     )
