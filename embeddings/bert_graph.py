@@ -108,13 +108,16 @@ def read_model_file(path: Path) -> Any:
 
 
 def _make_bert(config: Mapping[str, Any], weights: Weights) -> bytes:
-    width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+    width = int(config["hidden_size"])
+    heads = int(config["num_attention_heads"])
     graph = _Graph()
     add = graph.add
 
     def plain_weights(name: str) -> NDArray[Any]:
         found = weights[name]
-        return found.codes * found.scale if isinstance(found, Packed) else found
+        if isinstance(found, Packed):
+            return found.codes * found.scale
+        return found
 
     def word_vectors(name: str) -> str:
         found = weights[name]
@@ -124,7 +127,8 @@ def _make_bert(config: Mapping[str, Any], weights: Weights) -> bytes:
         return add("Mul", codes, add("Gather", found.scale, "input_ids"))
 
     def add_dense(name: str, given: str) -> str:
-        found, bias = weights[f"{name}.weight"], plain_weights(f"{name}.bias")
+        found = weights[f"{name}.weight"]
+        bias = plain_weights(f"{name}.bias")
         if not isinstance(found, Packed):
             return add("Add", add("MatMul", given, found.T), bias)
         rows, columns = found.codes.shape
@@ -136,7 +140,8 @@ def _make_bert(config: Mapping[str, Any], weights: Weights) -> bytes:
         return add("Add", product, bias)
 
     def add_norm(name: str, *added: Any) -> str:
-        scale, shift = plain_weights(f"{name}.weight"), plain_weights(f"{name}.bias")
+        scale = plain_weights(f"{name}.weight")
+        shift = plain_weights(f"{name}.bias")
         epsilon = float(config.get("layer_norm_eps", 1e-12))
         return add("LayerNormalization", add("Add", *added), scale, shift, epsilon=epsilon)
 

@@ -89,7 +89,8 @@ class MongoEvents(Part):
 
     async def _write_waiting(self, workspace: str) -> None:
         while waiting := self._waiting.get(workspace):
-            group, number = [waiting.pop(0)], 0
+            group = [waiting.pop(0)]
+            number = 0
             while waiting and (number := number + len(group[-1].events)) < _MAX_GROUP:
                 group.append(waiting.pop(0))
             events = [event for arrival in group for event in arrival.events]
@@ -102,7 +103,8 @@ class MongoEvents(Part):
                         answer.set_exception(error)
                 continue
             for mine, answer in group:
-                answers, verdicts = verdicts[: len(mine)], verdicts[len(mine) :]
+                answers = verdicts[: len(mine)]
+                verdicts = verdicts[len(mine) :]
                 if not answer.done():
                     answer.set_result(answers)
         del self._waiting[workspace], self._writers[workspace]
@@ -214,7 +216,8 @@ class MongoEvents(Part):
         while True:
             if (row := await _counted_head(self._db, workspace)) is None:
                 return 0
-            first, upto = row.get("first", 1), min(through, row.get("through", 0))
+            first = row.get("first", 1)
+            upto = min(through, row.get("through", 0))
             last, erased = await _oldest_events(self._db, workspace, first, upto, before, limit)
             if erased:
                 counts = {f"counts.{kind}": -number for kind, number in erased.items()}
@@ -380,7 +383,8 @@ async def _read_head(db: Database, row: Record) -> Head:
     workspace = row["_id"]
     if "pending" in row:
         row = await log_writes.settled_head(db, workspace) or row
-    through, position = row.get("through", 0), row.get("position", 0)
+    through = row.get("through", 0)
+    position = row.get("position", 0)
     counts: dict[EventKind, int] = dict(row.get("counts", {}))
     commands = row.get("commands", 0)
     if row["last"] == through:
@@ -419,7 +423,8 @@ async def _counted_head(db: Database, workspace: str) -> Record | None:
 async def _oldest_events(
     db: Database, workspace: str, first: int, upto: int, before: datetime, limit: int
 ) -> tuple[int, dict[str, int]]:
-    last, counts = first - 1, dict[str, int]()
+    last = first - 1
+    counts = dict[str, int]()
     which = {"workspace": workspace, "position": {"$gte": first, "$lte": upto}}
     named = dict.fromkeys(("position", "kind", "receivedAt", "receivedUs"), 1)
     rows = db.log.find(which, named).sort("position", 1)

@@ -69,7 +69,8 @@ class MongoKnowledge(Part):
 
     @guard_method
     async def commit(self, commit: Commit) -> int:
-        db, workspace = self._db, commit.workspace
+        db = self._db
+        workspace = commit.workspace
         pieces = [
             bson.encode({"changes": piece})
             for piece in database.batch_records(self._commit_changes(commit))
@@ -136,7 +137,9 @@ class MongoKnowledge(Part):
             rows = self._rows_of(kind).find(which).sort(_ORDERS[by])
             together = _SERIAL if by == "serial" else None
             found, _ = await database.bound_records(rows, _row_of, limit, together)
-            return sorted(found, key=_by_serial) if by == "serial" else found
+            if by == "serial":
+                return sorted(found, key=_by_serial)
+            return found
         which["kind"] = {"$gt": _GONE}
         pages = await asyncio.gather(
             *(
@@ -255,13 +258,16 @@ class MongoKnowledge(Part):
         }
 
     def _rows_of(self, kind: str) -> database.Collection:
-        return self._db.patterns if kind == PATTERN else self._db.rows
+        if kind == PATTERN:
+            return self._db.patterns
+        return self._db.rows
 
     def _record_id(self, workspace: str, *parts: str) -> str:
         return record_id(workspace, str(self.generation), *parts)
 
     def _check_commit(self, commit: Commit, mark: Record, row: Record | None) -> None:
-        current, building = mark.get("generation"), mark.get("building", {}).get("id")
+        current = mark.get("generation")
+        building = mark.get("building", {}).get("id")
         if self.generation not in (BASE, current) and (
             self._building is None or self._building != building
         ):
@@ -334,7 +340,8 @@ class MongoKnowledge(Part):
                 "unset": ["gone_at", *(name for name, value in fields.items() if value is None)],
             }
         for counter, number in commit.counters.items():
-            tool_name, hour = _tool_name(counter.tool), _hour_text(counter.hour)
+            tool_name = _tool_name(counter.tool)
+            hour = _hour_text(counter.hour)
             yield {
                 "into": self._db.counters.name,
                 "_id": self._record_id(workspace, counter.what, hour, tool_name),
@@ -365,7 +372,9 @@ async def settled_cursor(db: Database, workspace: str, generation: int) -> Recor
 
 async def finish_commit(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
     """Write what a commit changes, and take its journal away; any number of times."""
-    workspace, serial, journal = row["workspace"], row["serial"], row["journal"]
+    workspace = row["workspace"]
+    serial = row["serial"]
+    journal = row["journal"]
     for piece in pieces:
         operations = gather_values(
             (change["into"], _change_operation(workspace, serial, change))
@@ -440,7 +449,8 @@ async def copy_base(db: Database, generation: int) -> None:
 async def _copy_generation(
     collection: database.Collection, workspace: str, generation: int
 ) -> None:
-    old, new = (len(record_id(workspace, str(BASE))), record_id(workspace, str(generation)))
+    old = len(record_id(workspace, str(BASE)))
+    new = record_id(workspace, str(generation))
     which = {"workspace": workspace, "generation": BASE}
     batch: list[Record] = []
     size = 0

@@ -86,7 +86,9 @@ def _content_fields(kind: EventKind, data: bytes) -> Record:
         return unread
     if kind != _EXECUTION:
         is_held = len(data) <= LARGE_BYTES and _is_held(content)
-        return {"content": content} if is_held else unread
+        if is_held:
+            return {"content": content}
+        return unread
     called = content.get(_EXECUTION)
     if not isinstance(called, dict) or not content.keys() <= {_EXECUTION, _WEIGHT}:
         return unread
@@ -109,7 +111,9 @@ def _read_object(data: bytes) -> Record | None:
         found = from_json(data)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return found
+    return None
 
 
 def _is_held(value: Any, depth: int = 0) -> bool:

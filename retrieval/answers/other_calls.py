@@ -123,7 +123,8 @@ async def _stated_first(
     values = (v for v in case.parameters.values() if isinstance(v, str) and len(v) < _MAX_NAME)
     known = case.view.parameters if case.view is not None else ()
     others = {*case.parameters, *known, *values}
-    name, said_by = named_tool(message, tool.tool_name, names, others), "The error"
+    name = named_tool(message, tool.tool_name, names, others)
+    said_by = "The error"
     if name is None and is_implied:
         name = implied_tool(message, tool.tool_name, names)
     for view in views if name is None else ():

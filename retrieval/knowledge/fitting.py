@@ -33,7 +33,9 @@ def fit_scaling(
     followed it; all that are not known count as one.
     """
     weights = _outcome_weights(agents)
-    return Scaling() if weights.sum() < ENOUGH_OUTCOMES else _fit_platt(estimates, rights, weights)
+    if weights.sum() < ENOUGH_OUTCOMES:
+        return Scaling()
+    return _fit_platt(estimates, rights, weights)
 
 
 def refit_scaling(
@@ -53,7 +55,9 @@ def refit_scaling(
     newest = len(agents) // _HELD_OUT
     trial = _fit_platt(estimates[newest:], rights[newest:], _outcome_weights(agents[newest:]))
     held_out = estimates[:newest], rights[:newest], agents[:newest]
-    return fitted if log_loss(trial, *held_out) <= log_loss(current, *held_out) else current
+    if log_loss(trial, *held_out) <= log_loss(current, *held_out):
+        return fitted
+    return current
 
 
 def log_loss(
@@ -92,12 +96,14 @@ def _fit_platt(
     pseudo = np.full(len(_ANCHORS), _PSEUDO / len(_ANCHORS))
     x = np.concatenate([scores, _ANCHORS])
     features = np.stack([x, np.ones_like(x)])
-    weight, wanted = np.concatenate([weights, pseudo]), np.concatenate([right, expected])
+    weight = np.concatenate([weights, pseudo])
+    wanted = np.concatenate([right, expected])
     fitted = np.array([1.0, 0.0])
     for _ in range(_STEPS):  # Newton's, none longer than 1: from no scaling it is not far
         told = 1 / (1 + np.exp(-fitted @ features))
         steepness = (features * (weight * told * (1 - told))) @ features.T
         step = np.linalg.solve(steepness, features @ (wanted - weight * told))
         fitted = fitted + step.clip(-1, 1)
-    slope, shift = float(np.clip(fitted[0], *_SLOPES)), float(fitted[1])
+    slope = float(np.clip(fitted[0], *_SLOPES))
+    shift = float(fitted[1])
     return Scaling(shift=round(shift, 4), slope=round(slope, 4), outcomes=len(weights))

@@ -148,7 +148,9 @@ SKIPPED = RowKind("skipped", dict[str, Any])
 
 PATTERN = "pattern"
 """Made by the nightly job, by id, ranked by failures and then the latest."""
-CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED = "calibration", "axis_clusters", "consolidated"
+CALIBRATION = "calibration"
+AXIS_CLUSTERS = "axis_clusters"
+CONSOLIDATED = "consolidated"
 """Results of the nightly job for the workspace, each one row under the key ''."""
 NIGHTLY = (PATTERN, CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED)
 
@@ -172,7 +174,8 @@ _MAX_KNOWLEDGE = 40_000_000
 """The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
 170 kB one of 5,000. With less than is asked about, each question decodes again, for 10 ms."""
 
-_MAX_TOOLS, _MAX_DOCUMENTS = 2_000, 20_000
+_MAX_TOOLS = 2_000
+_MAX_DOCUMENTS = 20_000
 """Rows kept of the kinds that are small."""
 
 _MAX_WORKSPACES = 20
@@ -242,7 +245,9 @@ class Memory:
         Read again each time, for it is asked for rarely.
         """
         rows = await self._knowledge.get(workspace, AXES.name, [""])
-        return await asyncio.to_thread(AXES.decode_row, rows[0]) if rows else AxisBook()
+        if rows:
+            return await asyncio.to_thread(AXES.decode_row, rows[0])
+        return AxisBook()
 
     async def axis_clusters(self, workspace: str) -> AxisClusters:
         """Return the clusters of a workspace's axes, as the latest clustering left them."""
@@ -252,11 +257,9 @@ class Memory:
     async def read_calibration(self, workspace: str) -> Calibration:
         """Return how the workspace's confidence is calibrated: as shipped until it has its own."""
         scaling = (await self._read_rows(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
-        return (
-            shipped_calibration()
-            if scaling is None
-            else shipped_calibration().model_copy(update={"scaling": scaling})
-        )
+        if scaling is None:
+            return shipped_calibration()
+        return shipped_calibration().model_copy(update={"scaling": scaling})
 
     async def find_tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
         """Return the registered tool that executions name so, as `Registry.find_named`."""

@@ -102,7 +102,9 @@ def _place_name(path: str, *, short: bool = False) -> str:
 
 
 def _reason_words(why: str) -> str:
-    return f" ({_plain_line(why, _MAX_REASON)})" if why else ""
+    if why:
+        return f" ({_plain_line(why, _MAX_REASON)})"
+    return ""
 
 
 def _plain_line(text: str, limit: int) -> str:

@@ -59,7 +59,9 @@ class Arguments:
     @property
     def note(self) -> str:
         """Return what was repaired, in words; empty where nothing was."""
-        return "" if self.text is None or self.parameters is None else READ_NOTE
+        if self.text is None or self.parameters is None:
+            return ""
+        return READ_NOTE
 
     def recorded_fields(self) -> dict[str, Any]:
         """Return the fields of an execution; where no object is stated, none is known."""
@@ -108,12 +110,16 @@ def read_arguments(text: str, *, unclosed: bool = False) -> JsonObject | None:
             break
         text = value
     if isinstance(value, dict):
-        return value if _is_json(value) else None
+        if _is_json(value):
+            return value
+        return None
     if len(text) > MAX_ARGUMENTS or is_cut_off(text, unclosed=unclosed):
         return None
     exact = _read_exactly(text)
     found = exact if exact is not None else _read_loosely(text)
-    return found if found is not None and _is_json(found) else None
+    if found is not None and _is_json(found):
+        return found
+    return None
 
 
 def _read_exactly(text: str) -> JsonObject | None:
@@ -123,12 +129,16 @@ def _read_exactly(text: str) -> JsonObject | None:
     without_commas = _TRAILING_COMMA.sub(lambda found: found["text"] or "", bare)
     with suppress(ValueError, RecursionError):
         value = read_json(without_commas, strict=False)
-        return value if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            return value
+        return None
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         with warnings.catch_warnings(action="error"):  # of escapes that Python does not know
             value = json.loads(json.dumps(ast.literal_eval(bare)))
         is_joined = _TWO_TEXTS.search(_QUOTED.sub('""', bare))  # `"a" "b"` is one text in Python
-        return value if isinstance(value, dict) and not is_joined else None
+        if isinstance(value, dict) and not is_joined:
+            return value
+        return None
     return None
 
 
@@ -145,7 +155,9 @@ def _read_loosely(text: str) -> JsonObject | None:
     if not isinstance(found, dict) or not found or not _is_json(found):
         return None
     is_whole = is_in_text(found, text) and _is_all_of(text, found) and _has_blanks(found, text)
-    return found if is_whole and _has_brackets(found, text) else None
+    if is_whole and _has_brackets(found, text):
+        return found
+    return None
 
 
 def is_cut_off(text: str, *, unclosed: bool = False) -> bool:
@@ -174,7 +186,8 @@ def is_in_text(found: JsonObject, text: str) -> bool:
 
 def _is_all_of(text: str, found: JsonObject) -> bool:
     """Return whether every word between the outer brackets of a text is in the object."""
-    start, end = text.find("{"), text.rfind("}")
+    start = text.find("{")
+    end = text.rfind("}")
     inner = text[max(start, 0) : end if end > start else len(text)]
     texts = " ".join(_walk_texts(found))
     kept = set(_WORD.findall(json.dumps(found, ensure_ascii=False))) | set(_WORD.findall(texts))

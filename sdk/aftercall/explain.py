@@ -46,7 +46,9 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """
     plain = {_plain_name(each): each for each in known}
     found = get_close_matches(_plain_name(name), plain, n=1, cutoff=_ALIKE)
-    return plain[found[0]] if found else None
+    if found:
+        return plain[found[0]]
+    return None
 
 
 def _plain_name(name: str) -> str:
@@ -95,7 +97,9 @@ def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
     )  # one of a repeated parameter has its number behind
     if fault["type"] == "extra_forbidden":
         return f"unknown parameter `{name}`; see /docs for those there are"
-    return f"{name}: {_fault_problem(fault)}" if name else _fault_problem(fault)
+    if name:
+        return f"{name}: {_fault_problem(fault)}"
+    return _fault_problem(fault)
 
 
 def _fault_sentence(fault: Any, model: type[BaseModel]) -> str:
@@ -105,7 +109,9 @@ def _fault_sentence(fault: Any, model: type[BaseModel]) -> str:
     if fault["type"] == "string_unicode":  # without a path when it is a field's own name
         return f"{path or 'a field name'}: contains a lone surrogate, which is not Unicode text"
     message = _fault_problem(fault)
-    return f"{path}: {message}" if path else message
+    if path:
+        return f"{path}: {message}"
+    return message
 
 
 def _fault_problem(fault: Any) -> str:

@@ -136,7 +136,8 @@ def _align_lists(before: list[JsonValue], after: list[JsonValue]) -> Iterator[_R
     for this, other in _common_positions(old, new):
         yield before[left:this], after[right:other]
         yield [before[this]], [after[other]]
-        left, right = this + 1, other + 1
+        left = this + 1
+        right = other + 1
     yield before[left:], after[right:]
 
 
@@ -171,7 +172,8 @@ def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     while this < len(old) and other < len(new):
         if old[this] == new[other]:
             pairs.append((this, other))
-            this, other = this + 1, other + 1
+            this = this + 1
+            other = other + 1
         elif lengths[this + 1][other] >= lengths[this][other + 1]:
             this += 1
         else:

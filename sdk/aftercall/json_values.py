@@ -77,7 +77,9 @@ def replace_unstorable(value: object) -> object:
     kept that way, and its call is not lost. A clean value is returned itself; types that JSON does
     not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to refuse.
     """
-    return value if _is_clean(value, MAX_DEPTH) else _clean_value(value, MAX_DEPTH)
+    if _is_clean(value, MAX_DEPTH):
+        return value
+    return _clean_value(value, MAX_DEPTH)
 
 
 def _clean_value(value: object, depth: int) -> object:
@@ -162,7 +164,9 @@ def quote_text(value: object, max_chars: int) -> str:
 
 def bounded_name(text: str | None) -> str | None:
     """Return a clean name of at most 256 characters; None when nothing is left of it."""
-    return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
+    if text:
+        return clean_text(text).strip()[:MAX_NAME_CHARS] or None
+    return None
 
 
 def _make_value(
@@ -209,7 +213,9 @@ def _spend_budget(text: str, budget: list[int]) -> str:
 def _key_text(key: object) -> str:
     if isinstance(key, str):
         return str.__str__(key)
-    return str(key) if key is None or isinstance(key, bool | float) else _bounded_text(key)
+    if key is None or isinstance(key, bool | float):
+        return str(key)
+    return _bounded_text(key)
 
 
 def _bounded_text(value: object) -> str:
@@ -250,7 +256,9 @@ def canonical_json(value: JsonValue) -> str:
 
     `1` and `1.0` differ: a tool may show them apart.
     """
-    return int.__repr__(value) if type(value) is int else _CANONICAL.encode(value)
+    if type(value) is int:
+        return int.__repr__(value)
+    return _CANONICAL.encode(value)
 
 
 def exceeds_size(value: JsonValue, values: int, chars: int) -> bool:
@@ -324,7 +332,8 @@ def _refuse_value(value: Any, path: str, depth: int) -> None:
             problem = f"is {value}, which is not a JSON number; send null or a finite number"
     elif isinstance(value, dict | list):
         if depth <= 0:
-            path, problem = path[:80], f"is nested deeper than {MAX_DEPTH} levels"
+            path = path[:80]
+            problem = f"is nested deeper than {MAX_DEPTH} levels"
         members = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in members if problem is None else ():
             if isinstance(value, dict) and (key_problem := _key_problem(key)):
@@ -349,7 +358,9 @@ def _key_problem(key: object) -> str | None:
 
 def _text_problem(text: str) -> str | None:
     if text.isascii():
-        return "contains a NUL character" if "\x00" in text else None
+        if "\x00" in text:
+            return "contains a NUL character"
+        return None
     if "\x00" in text:
         return "contains a NUL character"
     try:

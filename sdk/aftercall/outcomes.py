@@ -118,7 +118,9 @@ class _Error:
     def __get__(self, outcome: "Outcome[Any]", owner: type) -> ExecutionError | None: ...
 
     def __get__(self, outcome: "Outcome[Any] | None", owner: type) -> object:
-        return _make_failed if outcome is None else outcome.failure
+        if outcome is None:
+            return _make_failed
+        return outcome.failure
 
 
 @dataclass(frozen=True)  # no slots: they break `Outcome[T](...)` on 3.11
@@ -355,7 +357,9 @@ def typed_error_in_text(text: str) -> ExecutionError | None:
     None for any other. Never raises.
     """
     held = _object_in(text) if '"error"' in text.lower() else None
-    return None if held is None else typed_error(held, has_failed=True)
+    if held is None:
+        return None
+    return typed_error(held, has_failed=True)
 
 
 def make_error(
@@ -421,12 +425,16 @@ def error_of(said: object) -> ExecutionError:
 def _object_in(text: str) -> Mapping[str, object] | None:
     bare = text.strip() if len(text) <= _MAX_TEXT else ""
     held = json_or_none(bare) if bare.startswith("{") and bare.endswith("}") else None
-    return held if isinstance(held, dict) else None
+    if isinstance(held, dict):
+        return held
+    return None
 
 
 def _bound_details(details: Mapping[str, object]) -> JsonObject:
     bounded = bounded_json(details, max_chars=MAX_MESSAGE_CHARS)
-    return bounded if isinstance(bounded, dict) else {}
+    if isinstance(bounded, dict):
+        return bounded
+    return {}
 
 
 def canonical_type(error_type: str) -> str:
@@ -441,9 +449,13 @@ def canonical_type(error_type: str) -> str:
 def message_text(value: object) -> str:
     """Return a message as text: itself, '' for nothing, and JSON for what is no text."""
     if value is None or isinstance(value, str):
-        return str.__str__(value) if value else ""
+        if value:
+            return str.__str__(value)
+        return ""
     made = bounded_json(value, max_chars=MAX_MESSAGE_CHARS)
-    return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
+    if isinstance(made, str):
+        return made
+    return json.dumps(made, ensure_ascii=False)
 
 
 def is_referral(error: ExecutionError | None) -> bool:
@@ -453,7 +465,9 @@ def is_referral(error: ExecutionError | None) -> bool:
 
 def referral_of(error: ExecutionError) -> Referral | None:
     """Return what a referral states next to its message; None for all other errors."""
-    return referral_in(error.details) if is_referral(error) else None
+    if is_referral(error):
+        return referral_in(error.details)
+    return None
 
 
 def referral_in(details: Mapping[str, object]) -> Referral:
@@ -490,7 +504,9 @@ def normalised_details(details: Mapping[str, object]) -> JsonObject:
 
 
 def _fold_key(key: object) -> str:
-    return re.sub(r"[-_.\s]+", "", key[:MAX_NAME_CHARS]).lower() if isinstance(key, str) else ""
+    if isinstance(key, str):
+        return re.sub(r"[-_.\s]+", "", key[:MAX_NAME_CHARS]).lower()
+    return ""
 
 
 # Controls, marks of direction and the byte order mark are blanks; joiners stay, for emoji and
@@ -554,4 +570,6 @@ def _split_parts(text: str) -> list[str]:
         0 < len(part.split()) <= 3 and len(part) <= 40 and not _JOINED.search(part)
         for part in parts
     )
-    return parts if len(parts) > 1 and are_names else [text]
+    if len(parts) > 1 and are_names:
+        return parts
+    return [text]

@@ -35,20 +35,24 @@ _NAMED_SCHEMAS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 )
 """Keywords that hold schemas under names of the author's choice (JSON Schema 2020-12, draft 7)."""
-_VALUE, _VALUES = frozenset({"default", "example"}), frozenset({"examples"})
+_VALUE = frozenset({"default", "example"})
+_VALUES = frozenset({"examples"})
 """Keywords that hold a value of the property, and a list of such (`example` is OpenAPI's)."""
 CallT = TypeVar("CallT", bound=Call)
 ToolT = TypeVar("ToolT", bound=ToolSpec)
 ModelT = TypeVar("ModelT", bound=WireModel)
 REDACTED = MASKED
 """How a masked value looks; masking it again changes nothing."""
-_MIN_ECHO, _MIN_INSIDE = 3, 6
+_MIN_ECHO = 3
+_MIN_INSIDE = 6
 """Shortest masked value that is looked for elsewhere, as a word and within words."""
 _MAX_ECHOES = 100
 """Masked values that are looked for elsewhere, the longest: each costs a search of every text."""
 _CARDS = 10**11
 """Whole numbers from here on may be those of cards."""
-_BETWEEN, _MAX_WORDS, _MAX_WORD = "\x1f", 64, 512
+_BETWEEN = "\x1f"
+_MAX_WORDS = 64
+_MAX_WORD = 512
 """ASCII's unit separator, which patterns take for a space; words of a list, characters of each."""
 _MAX_NAME = 64
 _SIZES = {8: "1-8", 16: "9-16", 32: "17-32", 64: "33-64", 256: "65-256"}
@@ -116,7 +120,9 @@ class Redactor:
             changes["input_schema"] = self._mask_schema(call.input_schema)
         if call.session_id is not None:
             changes["session_id"] = self.session_id(call.session_id)
-        return call.model_copy(update=changes) if changes else call
+        if changes:
+            return call.model_copy(update=changes)
+        return call
 
     def identifier(self, name: str) -> str:
         """Return a name that identifies something without the secrets in it.
@@ -126,7 +132,9 @@ class Redactor:
         if not self.extra_names and _is_plain(name):
             return name
         masked = self.text(name)
-        return self.hashed(name) if MASKED.fullmatch(masked) and masked != name else masked
+        if MASKED.fullmatch(masked) and masked != name:
+            return self.hashed(name)
+        return masked
 
     def _masked_identifiers(self, model: WireModel, names: Iterable[str]) -> dict[str, object]:
         """Return the names of a model that hold secrets, masked."""
@@ -160,7 +168,9 @@ class Redactor:
         """What `masked` makes, with every secret that it found masked in all the other texts."""
         mask = _Mask(self, hints=hints)
         result = masked(mask)
-        return masked(_Mask(self, mask.find_echoes(), hints)) if mask.found else result
+        if mask.found:
+            return masked(_Mask(self, mask.find_echoes(), hints))
+        return result
 
     def _mask_schema(self, schema: JsonObject) -> JsonObject:
         """Return a schema without secrets; the same one comes with every call of a tool.
@@ -223,7 +233,9 @@ class Redactor:
         """
         if not self.extra_names and _is_plain(session_id):
             return session_id
-        return session_id if self.text(session_id) == session_id else self.hashed(session_id)
+        if self.text(session_id) == session_id:
+            return session_id
+        return self.hashed(session_id)
 
     def is_secret_name(self, name: str) -> bool:
         """Return whether a parameter of this name is masked whatever its value."""
@@ -232,7 +244,9 @@ class Redactor:
     def kind(self, name: str) -> Kind | None:
         """Return what a parameter's name states of its value."""
         own = self.extra_names and snake_case(name) in self.extra_names
-        return "secret" if own else name_kind(name)
+        if own:
+            return "secret"
+        return name_kind(name)
 
     def hashed(self, value: JsonValue) -> str:
         """Return the type of a value and its HMAC-SHA256 of 64 bits; what is masked stays."""
@@ -329,9 +343,9 @@ class _Mask:
 
     def mask_member(self, name: str, value: JsonValue) -> JsonValue:
         kind = self.redactor.kind(name)
-        return (
-            self.mask_below(kind, value) if is_secret_value(kind, value) else self.mask_value(value)
-        )
+        if is_secret_value(kind, value):
+            return self.mask_below(kind, value)
+        return self.mask_value(value)
 
     def mask_below(self, kind: Kind | None, value: JsonValue) -> JsonValue:
         """Return a value under a secret's name: every text and number in it is masked."""
@@ -341,12 +355,15 @@ class _Mask:
             return {
                 self.mask_name(name): self.mask_below(kind, item) for name, item in value.items()
             }
-        return self.hide_value(value) if is_secret_value(kind, value) else self.mask_value(value)
+        if is_secret_value(kind, value):
+            return self.hide_value(value)
+        return self.mask_value(value)
 
     def hide_value(self, value: JsonValue) -> JsonValue:
         if value is None or isinstance(value, bool) or value == "":
             return value
-        text, kind = str(value), "string" if isinstance(value, str) else "number"
+        text = str(value)
+        kind = "string" if isinstance(value, str) else "number"
         if MASKED.fullmatch(text):
             return value
         self.found.add(text)

@@ -31,7 +31,8 @@ _BASE64 = re.compile(
     r"(?:(?:[A-Za-z0-9+/]{60,76}\r?\n)++[A-Za-z0-9+/]{2,}+={0,2}|[A-Za-z0-9+/_-]{14,}+={0,2})"
 )
 _MASKS_HASH = re.compile(r"\[hashed:[a-z]+:\Z")
-_LOWER, _UPPER = re.compile("[a-z]"), re.compile("[A-Z]")
+_LOWER = re.compile("[a-z]")
+_UPPER = re.compile("[A-Z]")
 """Base64 of a text has letters in both cases; most words and numbers have not."""
 _FROM_URL = str.maketrans("-_", "+/", "\r\n=")
 _READABLE = re.compile(rb"[\t\n\r\x20-\x7e]{10,}")
@@ -84,7 +85,8 @@ def _behind_escapes(decoded: _Decoded, find: Find, layers: int) -> Iterator[Enco
     if layers > 1:
         inner += encoded_secrets(decoded.text, find, layers - 1)
     for each in inner:
-        start, end = decoded.origin_of(each.start), decoded.origin_of(each.end)
+        start = decoded.origin_of(each.start)
+        end = decoded.origin_of(each.end)
         if end > start:
             yield each._replace(start=start, end=end)
 
@@ -106,8 +108,10 @@ def _decode_text(text: str) -> _Decoded | None:
     if not any(sign in text for sign in _FIRST):
         return None
     parts: list[str] = []
-    starts, origins = [0], [0]
-    length, last = 0, 0
+    starts = [0]
+    origins = [0]
+    length = 0
+    last = 0
     for match in _ESCAPE.finditer(text):
         plain = text[last : match.start()]
         parts.append(plain)
@@ -115,7 +119,8 @@ def _decode_text(text: str) -> _Decoded | None:
         for char, size in _escape_characters(match):
             starts.append(length)
             origins.append(last + len(plain))
-            last, plain = last + len(plain) + size, ""
+            last = last + len(plain) + size
+            plain = ""
             parts.append(char)
             length += len(char)
         last = match.end()

@@ -65,7 +65,8 @@ def _read_forms() -> Iterator[_Form]:
 
 def _form_of(place: int, row: dict[str, Any]) -> _Form:
     source = row.get("pattern") or rf"(?<![A-Za-z0-9])(?:{row['token']})"
-    gate, hints = row.get("gate", "token"), tuple(row.get("hints", ()))
+    gate = row.get("gate", "token")
+    hints = tuple(row.get("hints", ()))
     return _Form(place, gate, hints, row.get("run", _SHORT_RUN), source, row.get("check"))
 
 
@@ -131,7 +132,8 @@ def _mask_form(form: _Form, mask: Callable[[str], str], part: str) -> str:
         name = next((key for key, value in groups.items() if value and key != "random"), None)
         if name is None:
             return mask(match[0])
-        start, end = match.start(name) - match.start(), match.end(name) - match.start()
+        start = match.start(name) - match.start()
+        end = match.end(name) - match.start()
         return match[0][:start] + mask(match[name]) + match[0][end:]
 
     return _compiled(form.source).sub(mask_match, part)
@@ -158,7 +160,8 @@ def _has_seeds(words: Sequence[str]) -> bool:
 
     Looks at each twelfth, and around it.
     """
-    known, at = _seed_words(), _SEED_LENGTH - 1
+    known = _seed_words()
+    at = _SEED_LENGTH - 1
     while at < len(words):
         before = at
         while before > at - _SEED_LENGTH and words[before] in known:
@@ -179,7 +182,8 @@ def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
                 continue
             phrase = {each[0].lower() for each in words[start:number]}
             if start is not None and number - start >= _SEED_LENGTH and len(phrase) >= _DISTINCT:
-                begin, end = words[start].start(), words[number - 1].end()
+                begin = words[start].start()
+                end = words[number - 1].end()
                 out += [match[0][last:begin], mask(match[0][begin:end])]
                 last = end
             start = None
@@ -248,7 +252,9 @@ def _end_of_name(text: str, lower: str, end: int) -> int:
     if _GRAMMAR["within"].match(text, end):
         return 0
     number = _NUMBER.match(lower, end)
-    return number.end() if number else end
+    if number:
+        return number.end()
+    return end
 
 
 def _is_own(name: str, extra: frozenset[str]) -> bool:
@@ -324,24 +330,31 @@ def _assigned_span(named: _Named, text: str, at: int) -> tuple[int, int] | None:
             return None
         if value.isalpha() and text[at - 1].isspace() and _GRAMMAR["sentence"].match(text, end):
             return None
-    return (start, end) if is_secret_value(named.kind, value) else None
+    if is_secret_value(named.kind, value):
+        return (start, end)
+    return None
 
 
 def _quoted_span(text: str, at: int) -> tuple[int, int] | None:
     match = _GRAMMAR["quoted"].match(text, at)
-    return match.span(next(name for name in "abcde" if match[name] is not None)) if match else None
+    if match:
+        return match.span(next(name for name in "abcde" if match[name] is not None))
+    return None
 
 
 def _plain_span(text: str, at: int) -> tuple[int, int]:
     match = _GRAMMAR["plain"].match(text, at)
-    return (at, at + len(match[0].rstrip(".:"))) if match else (at, at)
+    if match:
+        return (at, at + len(match[0].rstrip(".:")))
+    return (at, at)
 
 
 def _filled_span(text: str, at: int) -> tuple[int, int] | None:
     """Return a random token a few plain words behind a name: `Invalid API key provided: ...`."""
     if (match := _GRAMMAR["filled"].match(text[at : at + 600])) is None:
         return None
-    words, value = re.findall(r"[a-z]+", match["fill"].lower()), match["value"].rstrip(".")
+    words = re.findall(r"[a-z]+", match["fill"].lower())
+    value = match["value"].rstrip(".")
     if len(words) > 4 or not _SLIPS.isdisjoint(words) or not looks_random(value, 16):
         return None
     if (words and UUID.fullmatch(value)) or (len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value)):
@@ -354,7 +367,9 @@ def _mask_named(extra: frozenset[str], mask: Callable[[str], str], part: str) ->
     for start, end in _secret_spans(part, extra):
         out += [part[last:start], mask(part[start:end])]
         last = end
-    return "".join(out) + part[last:] if out else part
+    if out:
+        return "".join(out) + part[last:]
+    return part
 
 
 def _secret_spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
@@ -374,7 +389,8 @@ def _secret_spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]
             last = span[1]
 
 
-_LEAST_NAMES, _NAMES_APART = 64, 40
+_LEAST_NAMES = 64
+_NAMES_APART = 40
 """A text that names more secrets than these and one in 40 characters is masked from there on: each
 name is judged by a dozen patterns, and no honest text has so many."""
 _TOKEN = re.compile(r"\S{16,}")
@@ -391,7 +407,9 @@ def _is_near(tokens: list[tuple[int, int]], place: int) -> bool:
 
 def _lower_text(text: str) -> str:
     lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(char.lower()[0] for char in text)
+    if len(lower) == len(text):
+        return lower
+    return "".join(char.lower()[0] for char in text)
 
 
 class Hints(NamedTuple):

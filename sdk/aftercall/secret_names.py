@@ -48,14 +48,17 @@ _LONGEST = max(phrase.count("_") + 1 for phrase in _PHRASES)
 
 def name_kind(name: str) -> Kind | None:
     """Return what the name of a parameter states of its value; None if it is no secret's name."""
-    return _cached_kind(name) if len(name) <= _CACHED_NAME_LENGTH else _kind_of(name[:1000])
+    if len(name) <= _CACHED_NAME_LENGTH:
+        return _cached_kind(name)
+    return _kind_of(name[:1000])
 
 
 def _kind_of(name: str) -> Kind | None:
     if not name.isascii() and (match := names_in_texts(ascii_only=False).search(name.lower())):
         phrase = match[0].replace(" ", "_")
         return _PHRASES[phrase]  # type: ignore[return-value]  # none is harmless
-    words, at = snake_case(name).split("_"), 0
+    words = snake_case(name).split("_")
+    at = 0
     if len(words) > 1 and words[0] in NAME_TABLE["asks"]:
         return None
     found: Kind | None = None

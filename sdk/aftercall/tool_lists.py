@@ -160,7 +160,9 @@ def _move_references(value: Any) -> Any:
             else _move_references(held)
             for key, held in value.items()
         }
-    return [_move_references(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_move_references(each) for each in value]
+    return value
 
 
 def _referred_names(value: Any) -> set[str]:
@@ -191,4 +193,6 @@ def _resolve_reference(document: dict[str, Any], value: object) -> dict[str, Any
 
 
 def _as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []

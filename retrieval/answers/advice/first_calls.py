@@ -38,7 +38,9 @@ def learned_first_call(case: Case) -> Advice | None:
         return None
     # One that is about what the failed call is about, before one that only lies between.
     first = max(common, key=lambda each: (bool(each.parameters), len(each.sessions)))
-    sessions, of, sent = len(first.sessions), len(known.passed), case.parameters
+    sessions = len(first.sessions)
+    of = len(known.passed)
+    sent = case.parameters
     knows = case.parameters_known and first.is_whole and sent.keys() >= {*first.parameters.values()}
     return Advice(
         "call_first",
@@ -95,7 +97,9 @@ def named_tool(
             if letters in own or name.lower() in _NO_NAMES or _is_refused(text, found):
                 continue
             if known := _known_by(letters, by_letters):
-                return None if known == failed else known
+                if known == failed:
+                    return None
+                return known
             looks = found["noun"] or found["called"] or _IS_NAME.search(name)
             if looks or (is_plain and not found["open"]):
                 return name
@@ -104,7 +108,8 @@ def named_tool(
 
 def _is_refused(text: str, found: re.Match[str]) -> bool:
     """Return whether the sentence forbids the call, or names what to use instead."""
-    before, after = text[: found.start()], text[found.end() :]
+    before = text[: found.start()]
+    after = text[found.end() :]
     is_instead = _INSTEAD.match(after) or "instead" in found[0].lower()
     return bool(is_instead or _NOT.search(before))
 
@@ -116,7 +121,9 @@ def _known_by(letters: str, by_letters: dict[str, str]) -> str | None:
     ends = [
         name for known, name in by_letters.items() if len(known) > 3 and letters.endswith(known)
     ]
-    return ends[0] if len(ends) == 1 else None
+    if len(ends) == 1:
+        return ends[0]
+    return None
 
 
 def _only_letters(name: str) -> str:
@@ -160,7 +167,9 @@ def implied_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
         is_said = said.issuperset(words) if len(words) >= 2 else first.issuperset(words)
         if name != failed and (is_login or is_said):
             found.append(name)
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def stem_word(word: str) -> str:
@@ -168,5 +177,7 @@ def stem_word(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
             word = word.removesuffix(ending)
-            return word[:-1] if word[-2:] in ("tt", "pp", "nn", "gg", "mm") else word
+            if word[-2:] in ("tt", "pp", "nn", "gg", "mm"):
+                return word[:-1]
+            return word
     return word

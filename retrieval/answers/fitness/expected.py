@@ -137,7 +137,8 @@ def expected_success(
         rate *= 1 - (1 - UNTRIED) * experience.here / (experience.here + FIRST_TRIALS)
     rows = np.array(sorted(here)).reshape(-1, 3)
     weights, values, changed = _weigh_trials(rows, experience, now)
-    successes, total = float(weights @ values), float(weights.sum())
+    successes = float(weights @ values)
+    total = float(weights.sum())
     worth = total + OWN_TRIALS
     mean = min(1.0, (successes + OWN_TRIALS * rate) / worth)
     more = OPTIMISM * sqrt(mean * (1 - mean) / (worth + 1)) if mean >= FLOOR else 0.0
@@ -158,11 +159,13 @@ def _weigh_trials(
     By age: of the clock, and in calls since then; and by what has changed: also the time from which
     on the tool does as it does now, 0 where it has not changed.
     """
-    at, values = rows[:, 0], rows[:, 1]
+    at = rows[:, 0]
+    values = rows[:, 1]
     later = len(experience.times) - np.searchsorted(experience.times, at, side="right")
     days = np.maximum(0.0, now.timestamp() - at) / _HALF_LIFE_S
     weights = np.asarray(rows[:, 2] * np.exp(-later / MEMORY) * 0.5**days)
-    place, differ = 0, len(values) > 0 and values.min() < values.max()
+    place = 0
+    differ = len(values) > 0 and values.min() < values.max()
     while differ and (step := _one_change(weights[place:], values[place:])):
         place += step  # to the latest change
     weights[:place] *= BEFORE_CHANGE
@@ -177,7 +180,8 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
     Better by more than `CHANGE`, with `LEAST_SIDE` on both sides: a generalised likelihood ratio
     (Willsky and Jones 1976).
     """
-    total, good = np.cumsum(weights), np.cumsum(weights * values)
+    total = np.cumsum(weights)
+    good = np.cumsum(weights * values)
     if not len(total) or total[-1] < 2 * LEAST_SIDE:
         return 0
     gains = (
@@ -188,7 +192,9 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
     after = total[-1] - total[:-1]
     gains[(total[:-1] < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
     best = int(np.argmax(gains))
-    return best + 1 if gains[best] > CHANGE else 0
+    if gains[best] > CHANGE:
+        return best + 1
+    return 0
 
 
 def _log_likelihood(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -107,7 +107,9 @@ def scenario_parts(scenario: str) -> list[str]:
     """Return the texts to embed for a scenario, 1 to 5: itself, then its sentences when several."""
     sentences = [part.strip() for part in _SENTENCE_END.split(scenario)]
     sentences = [part for part in sentences if len(part) >= MIN_CHARACTERS]
-    return [scenario, *_group_sentences(sentences)] if len(sentences) > 1 else [scenario]
+    if len(sentences) > 1:
+        return [scenario, *_group_sentences(sentences)]
+    return [scenario]
 
 
 def _group_sentences(sentences: list[str]) -> list[str]:
@@ -115,7 +117,8 @@ def _group_sentences(sentences: list[str]) -> list[str]:
     if len(sentences) <= MAX_PARTS:
         return sentences
     groups: list[list[str]] = [[] for _ in range(MAX_PARTS)]
-    total, before = sum(map(len, sentences)), 0
+    total = sum(map(len, sentences))
+    before = 0
     for sentence in sentences:
         middle = before + len(sentence) / 2
         groups[int(MAX_PARTS * middle / total)].append(sentence)

@@ -61,7 +61,9 @@ def visible_line(text: str, limit: int, clean: Clean) -> str:
     read = text[:_READ]
     is_plain = read.isascii() and read.isprintable()
     folded = " ".join(clean(read if is_plain else "".join(map(_show_character, read))).split())
-    return folded if len(folded) <= limit else folded[: limit - 1].rstrip() + "…"
+    if len(folded) <= limit:
+        return folded
+    return folded[: limit - 1].rstrip() + "…"
 
 
 def without_masks(signature: str) -> str:
@@ -76,12 +78,16 @@ def _show_character(char: str) -> str:
     if char.isspace():
         return " "
     selects = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-    return char if char.isprintable() and char not in _BLANKS and not selects else ""
+    if char.isprintable() and char not in _BLANKS and not selects:
+        return char
+    return ""
 
 
 def quote_name(name: str) -> str:
     """Return a name that stands in running text: as it is, or in quotation marks."""
-    return name if _BARE.fullmatch(name) else in_quotes(name)
+    if _BARE.fullmatch(name):
+        return name
+    return in_quotes(name)
 
 
 def in_quotes(text: str) -> str:
@@ -113,7 +119,8 @@ def estimate_tokens(text: str) -> int:
     """
     total = 0
     for piece in _PIECES.finditer(text):
-        said, is_word = piece[0], piece.lastgroup == "word"
+        said = piece[0]
+        is_word = piece.lastgroup == "word"
         is_one = piece.lastgroup == "space" or said.isascii() or said in _TYPOGRAPHIC
         rare = 1 if is_one else len(said.encode("utf-8", "replace"))
         total += _of_word(said) if is_word else rare
@@ -138,12 +145,15 @@ def _of_part(part: str) -> int:
 
 def count_times(count: int) -> str:
     """`once`, `12 times`."""
-    return "once" if count == 1 else f"{count} times"
+    if count == 1:
+        return "once"
+    return f"{count} times"
 
 
 def show_percent(share: float) -> str:
     """`92%`; 100% and 0% only where it is exactly that."""
-    least, most = (1 if share > 0 else 0), (99 if share < 1 else 100)
+    least = 1 if share > 0 else 0
+    most = 99 if share < 1 else 100
     return f"{min(most, max(least, round(100 * share)))}%"
 
 
@@ -183,7 +193,8 @@ def signature_of_tool(record: ToolRecord, clean: Clean) -> Signature:
     told = [_describe_parameter(each, clean) for each in [*required, *optional][:_MAX_SHOWN]]
     if len(views) > _MAX_SHOWN:
         told.append(f"{len(views) - _MAX_SHOWN} more")
-    short, full = f"({', '.join(names)})", f"({', '.join(told)})"
+    short = f"({', '.join(names)})"
+    full = f"({', '.join(told)})"
     return Signature(min(full, short, key=estimate_tokens), full)
 
 
@@ -199,7 +210,9 @@ def _common_views(record: ToolRecord) -> Sequence[ParameterView] | None:
         for name, each in sorted(profile.make_view().parameters.items())
         if is_common_name(profile.parameters[name], profile)
     ]
-    return common if common or not profile.parameters else None
+    if common or not profile.parameters:
+        return common
+    return None
 
 
 def _quote_parameter(view: ParameterView, clean: Clean) -> str:
@@ -215,20 +228,24 @@ def _describe_parameter(view: ParameterView, clean: Clean) -> str:
         left = len(view.allowed) - len(shown)
         what = "|".join([*shown, *([f"{left} more"] if left else [])])
     name = _quote_parameter(view, clean) + ("" if view.required else "?")
-    return f"{name}: {what}" if what else name
+    if what:
+        return f"{name}: {what}"
+    return name
 
 
 def _show_bounds(low: float | None, high: float | None) -> str:
     if low is None and high is None:
         return ""
     if low is None or high is None:
-        return (
-            f"from {write_number(low)}" if low is not None else f"up to {write_number(high or 0)}"
-        )
+        if low is not None:
+            return f"from {write_number(low)}"
+        return f"up to {write_number(high or 0)}"
     return f"{write_number(low)}..{write_number(high)}"
 
 
 def _show_value(value: JsonValue, clean: Clean) -> str:
     is_text = isinstance(value, str)
     shown = visible_line(str(value) if is_text else canonical_json(value), _MAX_VALUE, clean)
-    return in_quotes(shown) if is_text else shown
+    if is_text:
+        return in_quotes(shown)
+    return shown

@@ -91,7 +91,9 @@ _PER_CALL = 0.01
 """Of a call that need not fail: what types and words are worth where nothing has failed yet."""
 _UNUSED = 0.001
 """Of a tool that no one called; above nothing, so that room that is left is used."""
-PITFALLS, FAILS, BOUNDARIES = "Common pitfalls", "If it fails", "Boundaries and use"
+PITFALLS = "Common pitfalls"
+FAILS = "If it fails"
+BOUNDARIES = "Boundaries and use"
 """Headings of the page."""
 
 
@@ -181,7 +183,9 @@ def facts_of(
 
 
 def _weekly_weight(tally: Tally | None, now: datetime) -> float:
-    return tally.weight_at(now) * _PER_WEEK if tally is not None else 0.0
+    if tally is not None:
+        return tally.weight_at(now) * _PER_WEEK
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +245,13 @@ class _Facts:
         yield from self._state_advice(*worst) if worst else self._state_advice(None, None)
 
     def _state_calls(self) -> Iterator[Statement]:
-        succeeded, failed = self.health.successes.count, self.health.failures.count
+        succeeded = self.health.successes.count
+        failed = self.health.failures.count
         calls = succeeded + failed
         if not calls:
             return
-        good, bad = (
-            self.weekly_weight(self.health.successes),
-            self.weekly_weight(self.health.failures),
-        )
+        good = self.weekly_weight(self.health.successes)
+        bad = self.weekly_weight(self.health.failures)
         lately = f", lately {show_percent(good / (good + bad))}" if good + bad else ""
         said = f"{calls} {'call' if calls == 1 else 'calls'}, {show_percent(succeeded / calls)}"
         page = f"Health: {said} succeeded{lately}."
@@ -269,7 +272,8 @@ class _Facts:
         )
 
     def _state_methods(self) -> Iterator[Statement]:
-        parameter, view = self.health.method_parameter, self.record.schema_view()
+        parameter = self.health.method_parameter
+        view = self.record.schema_view()
         stated = view.parameters.get(parameter or "") if view is not None else None
         allowed = stated.allowed if stated is not None else ()
         known = [
@@ -332,7 +336,9 @@ class _Facts:
         referrals = [each for each in reversed(self.health.referrals) if each.kind == kind]
         said = next((each.evidence for each in referrals if each.evidence), None)
         said = said or next((each.message for each in referrals if each.message), None)
-        return self.clean_text(without_masks(signature_of(said)), _MAX_EVIDENCE) if said else None
+        if said:
+            return self.clean_text(without_masks(signature_of(said)), _MAX_EVIDENCE)
+        return None
 
     def list_lessons(self) -> Iterator[ToolLesson]:
         """Return what repairs teach of the most frequent mistakes, each sentence once."""
@@ -350,7 +356,8 @@ class _Facts:
         """Return the most frequent kinds of failure, with how many there are a week."""
         knowledge, ranked = self.record.knowledge, []
         for each in knowledge.signatures.values() if knowledge else ():
-            rate, last = 0.0, each.last_seen
+            rate = 0.0
+            last = each.last_seen
             if last is not None:  # over the time that they took, as far as that is not past
                 weeks = (last - (each.first_seen or last)) / _WEEK
                 rate = each.count / max(1.0, weeks) * decayed_weight(self.now, last)
@@ -400,7 +407,8 @@ class _Facts:
 
     def _state_limits(self) -> Iterator[Statement]:
         """Numbers refused as out of range, unless the schema states so, by what worked."""
-        profile, view = self.record.profile, self.record.schema_view()
+        profile = self.record.profile
+        view = self.record.schema_view()
         for name, known in sorted(profile.parameters.items()) if profile else ():
             stated = view.parameters.get(name) if view is not None else None
             bound = known.find_boundary()
@@ -462,4 +470,6 @@ class _Facts:
 
 
 def _quote_after(lead: str, text: str | None) -> str:
-    return f"{lead}{in_quotes(text)}" if text else ""
+    if text:
+        return f"{lead}{in_quotes(text)}"
+    return ""

@@ -111,7 +111,9 @@ def _fill_page(frame: _Frame, blocks: Sequence[_Block], budget: int, further: in
         return f"{opening}{gap}No tool is known.\n{closing}"
 
     def count_missing(count: int) -> str:
-        return f"{gap}{count} more tool{'s' * (count != 1)} left out.\n" if count else ""
+        if count:
+            return f"{gap}{count} more tool{'s' * (count != 1)} left out.\n"
+        return ""
 
     room = budget - _cost(opening) - _cost(closing)
     costs = [_cost(each.short) + _cost(each.closing) for each in blocks]

@@ -51,11 +51,9 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     target = candidates[0]
     yield from crossed_options(case, index, target)
     yield from seconds_options(case, index, target)
-    view, seen, value = (
-        case.view_parameter(target),
-        case.observed_values(target),
-        case.parameters[target],
-    )
+    view = case.view_parameter(target)
+    seen = case.observed_values(target)
+    value = case.parameters[target]
     low = fault.minimum if fault.minimum is not None else view.minimum if view else None
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None
     sent = value if is_number(value) else 0
@@ -98,7 +96,8 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 
 def _exact_part(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
     """The only part of a text that has the stated length, or the code that its word stands for."""
-    text, length = str(case.parameters[name]), fault.maximum
+    text = str(case.parameters[name])
+    length = fault.maximum
     if fault.minimum != length or length is None:
         return
     parts = {each for each in re.split(r"[\s:/?&=#]+", text) if each != text}
@@ -112,10 +111,14 @@ def _exact_part(case: Case, index: int, name: str, fault: Fault) -> Iterator[Opt
 def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
     value = case.parameters[name]
     if not is_portion(name):
-        return _INTENT_BOUND if case.writes else _OTHER_BOUND
+        if case.writes:
+            return _INTENT_BOUND
+        return _OTHER_BOUND
     if isinstance(value, int | float) and low is not None and value < low:
         return _RAISED
-    return _STATED_BOUND if is_named else _MATCHED_BOUND
+    if is_named:
+        return _STATED_BOUND
+    return _MATCHED_BOUND
 
 
 def _is_within(number: float, low: float | None, high: float | None) -> bool:
@@ -137,4 +140,6 @@ def _parameters_beyond(case: Case, fault: Fault) -> list[str]:
         and fault.maximum in (None, view.maximum)
         and fault.minimum in (None, view.minimum)
     ]
-    return names if len(names) == 1 else bound
+    if len(names) == 1:
+        return names
+    return bound

@@ -56,7 +56,9 @@ def box_options(case: Case) -> Iterator[Option]:
 
 def _object_fields(case: Case, name: str) -> dict[str, ParameterView]:
     view = object_view(case.schema or {}, (name,), {})
-    return view.parameters if view else {}
+    if view:
+        return view.parameters
+    return {}
 
 
 def _field_for(view: ToolView, text: str, beside: Collection[str]) -> str | None:
@@ -70,7 +72,9 @@ def _field_for(view: ToolView, text: str, beside: Collection[str]) -> str | None
     formed = [each.name for each in texts if each.form and meets_form(text, each.form)]
     if len(needed) == 1 and any(each.name == needed[0] for each in texts):
         return needed[0]
-    return formed[0] if len(formed) == 1 and set(needed) <= {*formed} else None
+    if len(formed) == 1 and set(needed) <= {*formed}:
+        return formed[0]
+    return None
 
 
 def unbox_options(case: Case) -> Iterator[Option]:

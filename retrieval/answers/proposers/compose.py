@@ -32,7 +32,8 @@ from retrieval.knowledge.values.scalars import fits_types
 
 def nested_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield what the proposers have for a fault inside a nested value."""
-    prefix, inner = fault.path[:-1], _inner_case(case, fault)
+    prefix = fault.path[:-1]
+    inner = _inner_case(case, fault)
     local = [(each.kind, each.path) for each in inner.faults] if inner else []
     if fault.kind == "wrong_type":
         yield from _boxed_inside(case, index, fault)
@@ -73,7 +74,8 @@ def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 def _inner_case(case: Case, fault: Fault) -> Case | None:
     """Return the object around the fault as a case; an element of an array stands alone in one."""
-    prefix, last = fault.path[:-1], fault.path[-1]
+    prefix = fault.path[:-1]
+    last = fault.path[-1]
     around = value_at(case.parameters, prefix)
     schema, view = case.schema or case.stated or {}, None
     if isinstance(around, dict):
@@ -204,7 +206,8 @@ def _with_the_rest(
     `["Open"]` may be no listed value only once `'["Open"]'` is read as a list.
     """
     yield (), parameters
-    view, schema = case.view, case.schema
+    view = case.view
+    schema = case.schema
     if view is None or schema is None:
         return
     left = [*shown_by(view, parameters), *inner_faults(schema, parameters)]
@@ -245,7 +248,8 @@ def _add_reports(proposal: Proposal, report: Reports, learned: Sequence[Proposal
     report = report.heard_by(first.menders)
     trials = first.trials.add_trials(Trials(WORKED * report.worked, 0))
     for each in learned if proposal not in learned else ():
-        one, two = each.parameters, proposal.parameters
+        one = each.parameters
+        two = proposal.parameters
         does_all = all(
             (name in one) == (name in two) and same_json(one.get(name), two.get(name))
             for name in each.touched

@@ -36,7 +36,8 @@ _TOO_LONG = 2
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield what the context states that a missing or refused parameter may have meant."""
-    name, is_missing = fault.parameter, fault.kind == "missing"
+    name = fault.parameter
+    is_missing = fault.kind == "missing"
     if name is None or len(fault.path) > 1 or not case.context:
         return
     sent = case.parameters.get(name)
@@ -156,7 +157,8 @@ def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
 
 def _grade_stated(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int]]:
     """Stated values that fit the parameter, best first; none of a tie at the top is better."""
-    view, seen = case.view_parameter(name), case.observed_values(name)
+    view = case.view_parameter(name)
+    seen = case.observed_values(name)
     types = view.types if view and view.types else tuple(seen.types) if seen else ()
     taken = {str(value).lower() for key, value in case.parameters.items() if key != name}
     longest = seen.longest if seen else None
@@ -187,12 +189,15 @@ def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
         if as_one := cast_to_one(stated.text, numeric):
             return as_one[1]
     is_text = "string" in types or (not types and stated.form != "number")
-    return stated.text if is_text else None
+    if is_text:
+        return stated.text
+    return None
 
 
 def _grade_value(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     """0 to 4, higher is likelier; -1 for what cannot be meant."""
-    view, seen = case.view_parameter(name), case.observed_values(name)
+    view = case.view_parameter(name)
+    seen = case.observed_values(name)
     # Forms that at least a tenth of the texts had in the tool's successes; empty when unknown.
     counts = seen.formats if seen else {}
     formats = {form for form, count in counts.items() if count >= 0.1 * sum(counts.values())}

@@ -238,7 +238,8 @@ def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[ed.Edit]) -> b
         return False
     # Where others use the tool, one agent is one session.
     agents = case.profile.agents.keys() if case.profile is not None else set()
-    asker, menders = agent_mark(case.agent), rule.repair_agents()
+    asker = agent_mark(case.agent)
+    menders = rule.repair_agents()
     alone = count_others(menders, asker) + (asker in menders) < 2
     is_one = alone and bool(agents - {agent_token(case.agent)})
     sessions = 1 if is_one else len(rule.sessions)
@@ -332,7 +333,8 @@ def _is_overruled(case: Case, edit: ed.Edit) -> bool:
     """Return whether the error available states another bound than the one a rule learned."""
     if not isinstance(edit, ed.Clamp):
         return False
-    low, high = edit.minimum, edit.maximum
+    low = edit.minimum
+    high = edit.maximum
     return any(
         (low is not None and fault.minimum not in (None, low))
         or (high is not None and fault.maximum not in (None, high))

@@ -219,7 +219,9 @@ def faults_of(
         if said:
             return said
     suspects = _find_suspects(parameters, reading, view, profile)
-    return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
+    if len(suspects) == 1:
+        return _with_suspect(said, suspects[0])
+    return said
 
 
 Refused = Callable[[], list[Fault]]
@@ -240,7 +242,8 @@ _BY_SCHEMA = 0.8
 
 def refused_by(call: FailedCall) -> list[Fault]:
     """Return what the caller's live schema shows to be wrong with the call."""
-    schema, parameters = call.input_schema, call.parameters
+    schema = call.input_schema
+    parameters = call.parameters
     if schema is None or not call.parameters_known:
         return []
     return [*shown_by(view_of_schema(schema), parameters), *inner_faults(schema, parameters)]
@@ -296,9 +299,9 @@ def _of_name(fault: Fault, parameters: JsonObject, schema: JsonObject) -> Fault:
     is_vague = fault.kind in _VAGUE
     if name not in around:
         is_known = name in view.parameters
-        return (
-            replace(fault, kind="missing", value_text=None) if is_known and not is_vague else fault
-        )
+        if is_known and not is_vague:
+            return replace(fault, kind="missing", value_text=None)
+        return fault
     if is_vague and _is_unknown(fault.path, around, view, parameters, schema):
         return replace(fault, kind="unexpected", value_text=None)
     return fault
@@ -446,7 +449,8 @@ def _find_unfit(known: ParameterView, value: JsonValue) -> Fault | None:
         return Fault("not_allowed", path, allowed=known.allowed, from_schema=True)
     if known.pattern and isinstance(value, str) and meets_form(value, known.pattern) is False:
         return Fault("bad_format", path, expected_format=known.pattern, from_schema=True)
-    low, high = known.minimum, known.maximum
+    low = known.minimum
+    high = known.maximum
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if (low is not None and value < low) or (high is not None and value > high):

@@ -66,7 +66,9 @@ def _views_at(case: Case, path: Path) -> Mapping[str, ParameterView]:
         view = object_view(
             case.schema or case.stated or {}, path, around if isinstance(around, dict) else {}
         )
-        return view.parameters if view is not None else {}
+        if view is not None:
+            return view.parameters
+        return {}
     known = dict(case.view.parameters) if case.view is not None else {}
     for fault in case.faults:
         name = fault.parameter
@@ -78,7 +80,9 @@ def _views_at(case: Case, path: Path) -> Mapping[str, ParameterView]:
 def view_at(case: Case, path: Path) -> ParameterView | None:
     """Return what is known of the place at a path, at any depth; an element is its list's."""
     names = path if path and isinstance(path[-1], str) else path[:-1]
-    return _views_at(case, names[:-1]).get(str(names[-1])) if names else None
+    if names:
+        return _views_at(case, names[:-1]).get(str(names[-1]))
+    return None
 
 
 def _listed_values(case: Case, path: Path) -> tuple[JsonValue, ...]:
@@ -176,7 +180,8 @@ def _of_fault(fault: Fault, value: JsonValue, former: JsonValue) -> Iterator[Sta
         made = [former.replace(fault.value_text, str(each)) for each in fault.allowed]
         if value in made:
             yield StatedValue("stated", "the error lists the word")
-    total, wrong = number_of(fault.stated), number_of(fault.value_text)
+    total = number_of(fault.stated)
+    wrong = number_of(fault.value_text)
     if total is None or wrong is None or not (is_number(value) and is_number(former)):
         return
     if round(former + total - wrong, 6) == round(value, 6):

@@ -204,9 +204,9 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
     if not isinstance(parts, list) or len(parts) != 2:
         return ()
     found = tuple(part.strip() if isinstance(part, str) else part for part in parts)
-    return (
-        () if any(isinstance(each, dict | list) or each in ("", None) for each in found) else found
-    )
+    if any(isinstance(each, dict | list) or each in ("", None) for each in found):
+        return ()
+    return found
 
 
 def split_off(case: Case) -> Iterator[Option]:
@@ -279,12 +279,16 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
     if mark == " ":  # `Due desc`, where `desc` is listed
         key_of = [each.name for each in fields if not each.stated_values]
         fit = len(listing) == len(key_of) == 1 and any(held in e.stated_values for e in fields)
-        return {key_of[0]: key, listing[0]: held} if fit else None
+        if fit:
+            return {key_of[0]: key, listing[0]: held}
+        return None
     if len(needed) != 2 or not (mark and key.strip() and held.strip()):
         return None
     first = [each.name for each in needed if not _KEYS.isdisjoint(words_of(each.name))]
     rest = [each.name for each in needed if each.name not in first]
-    return {first[0]: key.strip(), rest[0]: held.strip()} if len(first) == 1 else None
+    if len(first) == 1:
+        return {first[0]: key.strip(), rest[0]: held.strip()}
+    return None
 
 
 def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
@@ -301,7 +305,9 @@ def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
             zip(needed, numbers, strict=True) if each in view.parameters}  # fmt: skip
     made: JsonObject = {each: one[1] for each, one in held.items() if one is not None}
     are_numbers = all(is_number(each) for each in made.values())
-    return made if len(made) == len(needed) and are_numbers else None
+    if len(made) == len(needed) and are_numbers:
+        return made
+    return None
 
 
 _PLAIN = re.compile(r"[-\d.\s,;x]{3,80}")
@@ -313,14 +319,17 @@ def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
     found = _MONEY.fullmatch(text.strip())
     if view is None or found is None:
         return None
-    amount, unit = found["amount"] or found["after"], found["code"] or found["before"]
+    amount = found["amount"] or found["after"]
+    unit = found["code"] or found["before"]
     fields = view.parameters.values()
     of_unit = [each for each in fields if unit in each.allowed or "currency" in words_of(each.name)]
     of_amount = [each for each in fields if not {"amount", "value"}.isdisjoint(words_of(each.name))]
     if len(of_unit) != 1 or len(of_amount) != 1 or of_unit == of_amount:
         return None
     held = cast_to_one(amount, of_amount[0].types)
-    return None if held is None else {of_amount[0].name: held[1], of_unit[0].name: unit}
+    if held is None:
+        return None
+    return {of_amount[0].name: held[1], of_unit[0].name: unit}
 
 
 _MONEY = re.compile(
@@ -335,7 +344,9 @@ def _flags_of(case: Case, name: str, value: list[JsonValue]) -> JsonObject | Non
     fields = view.parameters if view else {}
     on = [each for each in value if isinstance(each, str) and each in fields]
     is_flags = all(fields[each].types == ("boolean",) for each in on)
-    return dict.fromkeys(on, True) if on and len(on) == len(value) and is_flags else None
+    if on and len(on) == len(value) and is_flags:
+        return dict.fromkeys(on, True)
+    return None
 
 
 def list_options(case: Case) -> Iterator[Option]:
@@ -363,7 +374,9 @@ def _map_of(pairs: JsonValue) -> JsonObject | None:
         for each in split
         if (pair := name_value_pair(list(each.values()) if isinstance(each, dict) else each))
     )
-    return found if len(found) == len(pairs) else None
+    if len(found) == len(pairs):
+        return found
+    return None
 
 
 def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | None:
@@ -428,4 +441,6 @@ def leak_options(case: Case) -> Iterator[Option]:
 def _as_told(case: Case, name: str, text: str) -> JsonValue:
     view = case.view_parameter(name)
     found = cast_to_one(text, view.types, view.item_types) if view else None
-    return text if found is None or (view and fits_types(text, view.types)) else found[1]
+    if found is None or (view and fits_types(text, view.types)):
+        return text
+    return found[1]

@@ -215,7 +215,9 @@ def _find_listing(case: Case, value: JsonValue) -> str | None:
         and (((view := case.view_parameter(name)) and value in view.allowed)
              or ((seen := case.observed_values(name)) and canonical_json(value) in seen.values))
     ]  # fmt: skip
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def _find_described(case: Case, name: str) -> list[str]:
@@ -310,11 +312,9 @@ def _free_parameters(case: Case) -> list[str]:
 
 
 def _make_rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
-    value, view, rename = (
-        case.parameters[source],
-        case.view_parameter(target),
-        Rename(name=source, to=target),
-    )
+    value = case.parameters[source]
+    view = case.view_parameter(target)
+    rename = Rename(name=source, to=target)
     if isinstance(value, bool) and negates_name(source, target):
         return (rename, Replace(name=target, before=value, value=not value))
     if view is None or fits_types(value, view.types):
@@ -322,18 +322,23 @@ def _make_rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | Non
     as_one = cast_to_one(value, view.types, view.item_types)
     if as_one is None and (amount := _convert_amount(case, source, target)) is not None:
         return (rename, Replace(name=target, before=value, value=amount))
-    return None if as_one is None else (rename, Cast(name=target, to=as_one[0]))
+    if as_one is None:
+        return None
+    return (rename, Cast(name=target, to=as_one[0]))
 
 
 def _convert_amount(case: Case, source: str, target: str) -> float | None:
     """Return what a text such as `2h` is for a number such as `durationMinutes`."""
-    value, view = case.parameters[source], case.view_parameter(target)
+    value = case.parameters[source]
+    view = case.view_parameter(target)
     if not isinstance(value, str) or not view or {*view.types}.isdisjoint(("integer", "number")):
         return None
     amount = measure_text(value, target, view.described_by)
     if amount is None or abs(amount) > MAX_INTEGER:
         return None
-    return int(amount) if amount == int(amount) else amount
+    if amount == int(amount):
+        return int(amount)
+    return amount
 
 
 def _name_likeness(case: Case, source: str, target: str) -> float:
@@ -398,7 +403,8 @@ def _is_of_itself(name: str, value: JsonValue) -> bool:
 
 def _is_between(case: Case, source: str, target: str) -> bool:
     """Return whether another parameter, that fits the value as well, has nearly as like a name."""
-    value, view = case.parameters[source], case.view_parameter(target)
+    value = case.parameters[source]
+    view = case.view_parameter(target)
     likeness = name_similarity(source, target)
     fit = view is None or fits_types(value, view.types)
     return likeness < _LIKE[0][0] and any(
@@ -432,4 +438,6 @@ def _like_trials(similarity: float) -> Trials | None:
 def _evidence_source(case: Case, fault: Fault) -> EvidenceSource:
     if not fault.from_schema:
         return "error"
-    return "schema" if case.view and case.view.source == "schema" else "profile"
+    if case.view and case.view.source == "schema":
+        return "schema"
+    return "profile"

@@ -205,7 +205,9 @@ def _find_unknown(case: Case, known: KnownPaths) -> list[_Wrong]:
                 for token in tokens
                 if token not in known.whole and _find_meant(token, known, is_relative=False)
             ]
-    return found if len(found) == 1 else []
+    if len(found) == 1:
+        return found
+    return []
 
 
 def _wants_absolute(fault: Fault) -> bool:
@@ -308,7 +310,9 @@ def _parent_folder(path: str) -> str:
 
 def _only_path(paths: Iterable[str]) -> str | None:
     found = list(dict.fromkeys(paths))
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def _most_similar(missing: str, paths: list[str]) -> str | None:
@@ -318,12 +322,16 @@ def _most_similar(missing: str, paths: list[str]) -> str | None:
     def count_shared(path: str) -> int:
         theirs = _forward_slashes(path).split("/")[::-1]
         same = [one.lower() == other.lower() for one, other in zip(parts, theirs, strict=False)]
-        return same.index(False) if False in same else len(same)
+        if False in same:
+            return same.index(False)
+        return len(same)
 
     ranked = sorted(dict.fromkeys(paths), key=lambda path: (-count_shared(path), path))
     if len(ranked) > 1 and count_shared(ranked[0]) == count_shared(ranked[1]):
         return None
-    return ranked[0] if ranked else None
+    if ranked:
+        return ranked[0]
+    return None
 
 
 # ------------------------------------------------------------------ what explains a value

@@ -97,7 +97,8 @@ def record_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if isinstance(sent, dict | list | bool) or is_redacted(sent):
         return
     session = case.session()
-    records, wanted = session_records(session), _read_wanted(case, name, fault)
+    records = session_records(session)
+    wanted = _read_wanted(case, name, fault)
     labels = _collect_labels(session, records, wanted, str(sent)) if session else []
     for value, reason, trials in _find_values(wanted, sent, records, labels=labels):
         typed = _cast_value(case, name, fault, value)
@@ -232,7 +233,9 @@ def _nearest_label(text: str, held: Sequence[str]) -> str | None:
     if near is None or near[0] == text:
         return None
     is_begun = near[1] == "start" and len(text) >= _BEGUN and " " not in text
-    return near[0] if is_begun or near[1] in ("same", "slip", "slips") else None
+    if is_begun or near[1] in ("same", "slip", "slips"):
+        return near[0]
+    return None
 
 
 def _is_label(name: str) -> bool:
@@ -241,7 +244,8 @@ def _is_label(name: str) -> bool:
 
 
 def _is_named(record: Record, text: str) -> bool:
-    low, words = text.lower().lstrip("#@"), words_of(text)
+    low = text.lower().lstrip("#@")
+    words = words_of(text)
     return any(
         (str(value).lower().lstrip("#@") == low or (bool(words) and words_of(str(value)) == words))
         for name, value in record.fields.items()
@@ -266,7 +270,9 @@ def _only_value(
         exact = [each for each in held if words_of(each[0]) == wanted.words]
         for _, value in (exact or held)[:1]:
             found.setdefault(str(value), value)
-    return next(iter(found.values())) if len(found) == 1 else None
+    if len(found) == 1:
+        return next(iter(found.values()))
+    return None
 
 
 def _own_value(wanted: _Wanted, record: Record) -> JsonValue:
@@ -286,4 +292,6 @@ def _cast_value(case: Case, name: str, fault: Fault, value: JsonValue) -> JsonVa
     if isinstance(value, str) and form and meets_form(value, form.lower()) is False:
         return None
     allowed = view.allowed if view else ()
-    return None if allowed and value not in allowed else value
+    if allowed and value not in allowed:
+        return None
+    return value

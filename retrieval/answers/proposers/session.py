@@ -38,9 +38,12 @@ def session_options(
     for source, values, link in case.links.list_candidates(
         written_place((name,)), case.session(), tool=case.tool
     ):
-        value, right, wrong = _choose_value(values, sent), link.right, link.wrong
+        value = _choose_value(values, sent)
+        right = link.right
+        wrong = link.wrong
         if len(values) > 1:
-            right, wrong = link.among, link.missed
+            right = link.among
+            wrong = link.missed
         if value is None or right <= wrong:
             continue
         types = view.types if view else ()
@@ -79,7 +82,9 @@ def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, st
         if isinstance(each, str) and each != sent
     }
     near = nearest_value(sent, list(known))
-    return None if near is None or near[1] in ("start", "cut") else (near[0], known[near[0]])
+    if near is None or near[1] in ("start", "cut"):
+        return None
+    return (near[0], known[near[0]])
 
 
 _MAX_TEXTS = 2_000
@@ -104,7 +109,9 @@ def _choose_value(values: list[JsonValue], sent: JsonValue) -> JsonValue:
     # Of several ids the only one of the same kind: `credit_card_7334` and `credit_card_9074831`.
     kind = _id_kind(sent)
     like = [each for each in values if kind and isinstance(each, str) and _id_kind(each) == kind]
-    return like[0] if len(like) == 1 else None
+    if len(like) == 1:
+        return like[0]
+    return None
 
 
 def _id_kind(text: str) -> str:
@@ -113,4 +120,6 @@ def _id_kind(text: str) -> str:
     Empty where it states nothing.
     """
     kind = re.sub(r"\d+", "0", text)
-    return kind if len(kind) > _SAYS_A_KIND and kind != text else ""
+    if len(kind) > _SAYS_A_KIND and kind != text:
+        return kind
+    return ""

@@ -98,12 +98,14 @@ def reshape_call(case: Case) -> Reshaped | None:
     is_of_it = case.reading.category not in NOT_ABOUT_PARAMETERS | {"contract_violation"}
     if not case.parameters_known or not is_of_it or len(case.parameters) > MAX_KEYS:
         return None
-    now, steps = case, list[Option]()
+    now = case
+    steps = list[Option]()
     for _ in range(_MAX_STEPS):
         better = min(_find_better(now), key=lambda each: _count_wrong(each.case), default=None)
         if better is None:
             break
-        now, steps = better.case, [*steps, better.option]
+        now = better.case
+        steps = [*steps, better.option]
     if not steps:
         return None
     weakest = min(steps, key=lambda step: step.trials.mean)
@@ -116,7 +118,8 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 
     Nor is the text of an object that was cut off, or of names with values.
     """
-    names, inner = names_of_tool(case), object_in(value)
+    names = names_of_tool(case)
+    inner = object_in(value)
     if isinstance(value, str) and not inner:
         is_written = value.lstrip().startswith(("{", "<", "```", '"{'))
         cells = cells_in(value[:MAX_TEXT])
@@ -178,10 +181,8 @@ def _count_wrong(case: Case) -> float:
     if case.view is None:
         return len(_missing_still(case, case.parameters))
     inner = inner_faults(case.schema, case.parameters) if case.schema is not None else []
-    missing, unknown = (
-        case.view.missing_parameters(case.parameters),
-        case.view.unknown_parameters(case.parameters),
-    )
+    missing = case.view.missing_parameters(case.parameters)
+    unknown = case.view.unknown_parameters(case.parameters)
     values = [
         fault
         for fault in shown_by(case.view, case.parameters)
@@ -288,7 +289,9 @@ def _build_value(parts: Mapping[tuple[str, ...], JsonValue]) -> JsonValue:
     is_list = len(numbers) == len(heads) and numbers[0] in (0, 1) and (
         numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     )  # fmt: skip
-    return [inside[key] for key in sorted(heads, key=int)] if is_list else inside
+    if is_list:
+        return [inside[key] for key in sorted(heads, key=int)]
+    return inside
 
 
 def _unpack_call(case: Case) -> Iterator[Option]:
@@ -330,7 +333,9 @@ def _unpack_call(case: Case) -> Iterator[Option]:
 
 def _is_wrapped(case: Case, name: str) -> bool:
     """Whether all of a call stands under a key that says no more, whatever its names are there."""
-    inner, words, names = object_in(case.parameters[name]), words_of(name), names_of_tool(case)
+    inner = object_in(case.parameters[name])
+    words = words_of(name)
+    names = names_of_tool(case)
     alone = len(case.parameters) == 1 and name not in names and len(names) > 0
     return alone and len(inner) > 0 and words != () and WORDS["wrappers"].issuperset(words)
 
@@ -436,7 +441,8 @@ def _raise_parameters(case: Case) -> Iterator[Option]:
 
 def _swap_values(case: Case) -> Iterator[Option]:
     for (one, first), (other, second) in combinations(unknown_parameters(case), 2):
-        mine, its = case.view_parameter(one), case.view_parameter(other)
+        mine = case.view_parameter(one)
+        its = case.view_parameter(other)
         if mine and its and fits_types(first, its.types) and fits_types(second, mine.types):
             edits = exchange_values(case, one, other)
             yield as_option(case, edits, f"`{one}` and `{other}` are swapped", _NESTED)

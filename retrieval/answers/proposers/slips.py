@@ -71,7 +71,9 @@ def _needed_values(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
     Or without the first.
     """
-    name, other, value = str(fault.parameter), str(fault.rival), fault.allowed[0]
+    name = str(fault.parameter)
+    other = str(fault.rival)
+    value = fault.allowed[0]
     if name in case.parameters:
         reason = f"the error says that `{name}` needs it"
         yield one_edit(index, put(case, other, value), reason, _NEEDED, "error")
@@ -162,7 +164,8 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
 
 def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Two ends exchanged, of which the error states that the first must come after the other."""
-    later, earlier = str(fault.parameter), str(fault.rival)
+    later = str(fault.parameter)
+    earlier = str(fault.rival)
     ends = [case.parameters.get(name) for name in (later, earlier)]
     are_texts = all(isinstance(each, str) for each in ends) and str(ends[0]) < str(ends[1])
     first, second = ends
@@ -174,7 +177,8 @@ def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 def exchange_values(case: Case, one: str, other: str) -> tuple[Edit, ...]:
     """Return the edits that put the values of two parameters in each other's place."""
-    first, second = case.parameters[one], case.parameters[other]
+    first = case.parameters[one]
+    second = case.parameters[other]
     return (
         Replace(name=one, before=first, value=second),
         Replace(name=other, before=second, value=first),
@@ -202,14 +206,17 @@ def _requote_names(text: str, fault: Fault) -> str | None:
         made = _IN_QUOTES.sub(r"\1'\2'", text)
     else:
         return None
-    return made if made != text else None
+    if made != text:
+        return made
+    return None
 
 
 def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """Latitude and longitude exchanged, where one of them is beyond a pole."""
     for other, held in case.parameters.items():
         value = case.parameters[name]
-        own, its = words_of(name), words_of(other)
+        own = words_of(name)
+        its = words_of(other)
         if (
             is_number(value) and is_number(held) and abs(value) > _QUARTER_TURN >= abs(held)
             and not {"lat", "latitude"}.isdisjoint(own)
@@ -241,7 +248,8 @@ _OF_SHARES = frozenset(("fraction", "ratio", "share", "proportion"))
 
 def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the number that the description gives a label, a share of one, or money in cents."""
-    value, view = case.parameters[name], case.view_parameter(name)
+    value = case.parameters[name]
+    view = case.view_parameter(name)
     if view is None:
         return
     if isinstance(value, str) and (found := _number_meant(view.description, value)) is not None:
@@ -280,4 +288,6 @@ def _number_meant(description: str, label: str) -> int | None:
         for each in _MEANING.finditer(description[:MAX_ACCOUNT])
         if words_of(each["label"] or each["before"]) == words_of(label)
     }
-    return found.pop() if len(found) == 1 else None
+    if len(found) == 1:
+        return found.pop()
+    return None

@@ -63,7 +63,8 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     name = fault.parameter
     if name is None or name not in case.parameters:
         return
-    value, view = case.parameters[name], case.view_parameter(name)
+    value = case.parameters[name]
+    view = case.view_parameter(name)
     types = fault.expected_types or (view.types if view else ())
     source: EvidenceSource = "schema" if fault.from_schema else "error"
     if value is None and not case.knows_tool:
@@ -113,7 +114,8 @@ def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
 
 def _convert_units(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Option]:
     """Yield a number for an amount in another unit, a moment, or an address that ends with it."""
-    value, view = case.parameters[name], case.view_parameter(name)
+    value = case.parameters[name]
+    view = case.view_parameter(name)
     if kind in ("integer", "number"):
         yield from number_options(case, index, name)
     texts = value if kind == "string" and isinstance(value, list) else []
@@ -128,10 +130,12 @@ def _convert_units(case: Case, index: int, name: str, kind: JsonType) -> Iterato
     if not isinstance(value, str) or kind not in ("integer", "number"):
         return
     described = view.described_by if view else frozenset()
-    number, trials = measure_text(value, name, described), CONVERTED
+    number = measure_text(value, name, described)
+    trials = CONVERTED
     if number is None:
         words = {*words_of(name), *described}
-        number, trials = seconds_at(value, in_millis=not words.isdisjoint(_MILLIS)), _SINCE_1970
+        number = seconds_at(value, in_millis=not words.isdisjoint(_MILLIS))
+        trials = _SINCE_1970
         number = None if words.isdisjoint(_OF_CLOCKS | _MILLIS) else number
     if number is None and (id_ := _NUMBERED.fullmatch(value)):
         kind_of = words_of(id_["kind"] or name)  # PROJ-12 is the key of another system
@@ -177,7 +181,8 @@ def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Tria
 
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """An optional parameter that states nothing, such as "null", is left out, and those like it."""
-    view, value = case.view_parameter(name), case.parameters[name]
+    view = case.view_parameter(name)
+    value = case.parameters[name]
     is_word = isinstance(value, str) and not fits_types(value, view.types if view else ())
     stands_in = is_word and (is_placeholder(str(value)) or value in ("optional", "default"))
     if view is None or view.required or not (stands_in or says_nothing(value)):

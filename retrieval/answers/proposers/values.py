@@ -93,7 +93,8 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
 
     For a parameter that is missing, or instead of a refused value.
     """
-    seen, view = case.observed_values(name), case.view_parameter(name)
+    seen = case.observed_values(name)
+    view = case.view_parameter(name)
     if seen is None or not seen.successes:
         return
     sent = case.parameters.get(name)
@@ -103,7 +104,8 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
     )
     others = [other for key, other in case.parameters.items() if key != name]
     for common in seen.common_values()[:MOST]:
-        value, share = common.value, (common.weight + 1) / (seen.success_weight() + 2)
+        value = common.value
+        share = (common.weight + 1) / (seen.success_weight() + 2)
         shares = _SHARES if sent is None else _SHARES_INSTEAD
         trials = next((trials for least, trials in shares if share >= least), None)
         unfit = view is not None and not fits_types(value, view.types)
@@ -124,7 +126,9 @@ IDS = frozenset(("id", "ids", "uuid", "account", "recipient", "receiver", "to", 
 
 
 def _of_profile(case: Case, trials: Trials) -> Trials:
-    return trials if case.profile_is_current else trials.under_old_schema()
+    if case.profile_is_current:
+        return trials
+    return trials.under_old_schema()
 
 
 # ------------------------------------------------------------------ refused values
@@ -205,7 +209,8 @@ def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[
 
     The rest is kept.
     """
-    text, piece = case.parameters[name], fault.value_text
+    text = case.parameters[name]
+    piece = fault.value_text
     if not isinstance(text, str) or not piece or piece == text.strip():
         return
     word = re.compile(rf"(?<![\w.-]){re.escape(piece)}(?![\w-])")
@@ -222,7 +227,8 @@ def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[
 
 def _as_multiple(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
     """Yield the nearest multiple of the stated step."""
-    value, step = case.parameters[name], fault.multiple_of
+    value = case.parameters[name]
+    step = fault.multiple_of
     if step is None or step <= 0 or not is_number(value):
         return
     near = round(round(value / step + 1e-9) * step, 9)
@@ -270,7 +276,8 @@ def _named_part(text: str, right: str, wrong: str | None) -> str | None:
 
 def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
     """The same text in the form that error or schema state, or without the marks around it."""
-    value, view = case.parameters[name], case.view_parameter(name)
+    value = case.parameters[name]
+    view = case.view_parameter(name)
     if not isinstance(value, str):
         return
     told = told_forms(case.reading.signature)
@@ -338,7 +345,9 @@ def _refused_parameter(case: Case, fault: Fault) -> str | None:
     # The only value there is; but a query in which one name is wrong is not that name.
     [(name, value)] = case.parameters.items()
     plain = not isinstance(value, dict | list)
-    return name if plain and fault.value_text in (None, str(value)) else None
+    if plain and fault.value_text in (None, str(value)):
+        return name
+    return None
 
 
 def _known_values(
@@ -438,7 +447,9 @@ def _without_start(listed: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
         if len({of[start] for of in words}) > 1:
             break
         start += 1
-    return [(each, of[start:]) for each, of in zip(listed, words, strict=True)] if start else []
+    if start:
+        return [(each, of[start:]) for each, of in zip(listed, words, strict=True)]
+    return []
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length: int) -> Trials:

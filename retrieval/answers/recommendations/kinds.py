@@ -110,7 +110,8 @@ def repair_of(subject: Subject) -> m.Recommendation | None:
     good = subject.known.successes.weight_at(subject.now)
     if count < MIN_FAILURES or (confidence := _too_many(weight, good)) < MIN_CONFIDENCE:
         return None
-    said, trials = _one_of_each(subject), count + subject.known.successes.count
+    said = _one_of_each(subject)
+    trials = count + subject.known.successes.count
     ranked = sorted(parts, key=lambda part: (-part.weight_now(subject.now), part.what))
     told = ", ".join(count_things(part.tally.count, part.what) for part in ranked)
     message = (
@@ -157,7 +158,8 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> m.Recommendation | Non
     Answers that no one complained of are the trials that went well. Corrections count as far as
     they are remembered one by one.
     """
-    known, now = subject.known, subject.now
+    known = subject.known
+    now = subject.now
     latest: dict[str, Corrected] = {}
     for each in _latest_first(known.recent_corrections):
         if each.kind == "low_utility":
@@ -223,7 +225,8 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> m.Re
     splits = _proposed_splits(subject, referrals)
     others = _named_in([part for split in splits for part in split], registry, subject.tool)
     axes = [each for each in subject.cohesion.axes if each.share >= rules.min_share]
-    points, quote_text = rules.correction_weight, subject.words.quote_text
+    points = rules.correction_weight
+    quote_text = subject.words.quote_text
     jobs = " and ".join(f"{quote_text(each.name)} ({each.share:.0%})" for each in axes[:2])
     failures = count_things(subject.cohesion.failures, "boundary failure")
     words = [f"is asked to do several jobs: its {failures} name {jobs}"]
@@ -287,7 +290,8 @@ def review_of(workspace: str, status: m.PromotionStatus) -> m.Recommendation | N
     """
     if not status.fails_more:
         return None
-    evolved, original = status.evolved, status.original
+    evolved = status.evolved
+    original = status.original
     calls = evolved.successes + evolved.failures
     rate = original.failures / max(1, original.successes + original.failures)
     return m.Recommendation(

@@ -57,7 +57,8 @@ class Keys:
 
     def _level_reason(self, before: list[str], after: list[str], new: Piece) -> KeyReason:
         """Return why a value stands on another level, whose own name may change as well."""
-        old, name = before[-1], after[-1]
+        old = before[-1]
+        name = after[-1]
         is_taken_out = before[: len(after)] == after
         folded = words_of(name) == _words_of_keys(before[-2:]) or words_of(old) == _words_of_keys(
             after[-2:]
@@ -82,14 +83,18 @@ class Keys:
             return "none"
         words = {*words_of(old)}
         is_neutral = words <= WORDS["neutral"] or words <= {*words_of(name)}
-        return "only" if is_neutral else "left"
+        if is_neutral:
+            return "only"
+        return "left"
 
     def rival_places(self, gone: Piece, new: Piece, key: KeyReason) -> tuple[Path, ...]:
         """Return the other open places that would take the value as well."""
         if key not in ("spelling", "only", "left"):
             return ()
         at = at_last_key(new.path)
-        around, name, old = new.path[:at], str(new.path[at]), last_key(gone.path) or ""
+        around = new.path[:at]
+        name = str(new.path[at])
+        old = last_key(gone.path) or ""
         views = self.grounds.places(around)
         taken = members_at(self.after, around)
         target = views.get(name)

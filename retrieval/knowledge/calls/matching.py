@@ -121,7 +121,8 @@ class _Matching:
         return any(each.origin == "recoded" and each.value == key for each in self._found)
 
     def _compare_pieces(self, before: Piece, after: Piece) -> None:
-        one, two = before.value, after.value
+        one = before.value
+        two = after.value
         if isinstance(one, dict) and isinstance(two, dict) and (one or two):
             for key, held in one.items():
                 piece = Piece((*before.path, key), held)
@@ -196,7 +197,8 @@ class _Matching:
                     parts.append(new)
                     at = found + len(str(new.value))
             if len(parts) > 1:
-                why, loses = "a part of the text", "that they were one text"
+                why = "a part of the text"
+                loses = "that they were one text"
                 self._gone.remove(gone)
                 for new in parts:
                     self._new.remove(new)
@@ -259,11 +261,15 @@ class _Matching:
             why = "no to the opposite"
             return Origined(new.path, "recoded", why, new.value, gone.path, gone.value, "spelling")
         recoding = recoding_between(gone.value, new.value, self._describe_place(new.path))
-        return None if recoding is None or recoding.loses else self._make_moved(gone, new, recoding)
+        if recoding is None or recoding.loses:
+            return None
+        return self._make_moved(gone, new, recoding)
 
     def _recoded_with_loss(self, gone: Piece, new: Piece) -> Origined | None:
         recoding = recoding_between(gone.value, new.value, self._describe_place(new.path))
-        return None if recoding is None else self._make_moved(gone, new, recoding)
+        if recoding is None:
+            return None
+        return self._make_moved(gone, new, recoding)
 
     def _make_moved(self, gone: Piece, new: Piece, recoding: Recoding | None) -> Origined:
         source = gone.path if gone.read is None else gone.read
@@ -303,7 +309,8 @@ class _Matching:
 
 def _is_negated(gone: Piece, new: Piece) -> bool:
     """Return whether a flag became its opposite under a name that states the opposite."""
-    one, other = gone.value, new.value
+    one = gone.value
+    other = new.value
     if not (isinstance(one, bool) and isinstance(other, bool)) or one == other:
         return False
     return negates_name(last_key(gone.path) or "", last_key(new.path) or "")
@@ -312,7 +319,8 @@ def _is_negated(gone: Piece, new: Piece) -> bool:
 def _move_distance(found: Origined) -> tuple[int, int, float, int]:
     """Return how far a value moved: what moved less, and lost less, is paired first."""
     order = REASONS.index(found.key)
-    one, other = last_key(found.source or ()) or "", last_key(found.path) or ""
+    one = last_key(found.source or ()) or ""
+    other = last_key(found.path) or ""
     size = -len(canonical_json(found.value)) if isinstance(found.value, dict | list) else 0
     return (size, order, -name_similarity(one, other), len(found.loses))
 

@@ -59,7 +59,8 @@ class Place:
 
 Recode = Callable[[JsonValue, JsonValue, Place], Recoding | None]
 _MAX_TEXT = 20_000
-_SHORT, _WORDS = 100, 4
+_SHORT = 100
+_WORDS = 4
 """Characters and words up to which case and marks around a text are no part of it."""
 _SEPARATORS = (",", ", ", ";", "; ", "|", "\n", " ")
 _GROUPING = re.compile(r"[\s().-]")
@@ -178,7 +179,9 @@ def _json_written(before: JsonValue, after: JsonValue, _: Place) -> Recoding | N
         held = json.loads(after[: _MAX_TEXT + 1])
     except (ValueError, RecursionError):
         return None
-    return Recoding("written as JSON text") if same_json(held, before) else None
+    if same_json(held, before):
+        return Recoding("written as JSON text")
+    return None
 
 
 def _in_list_of_one(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
@@ -195,7 +198,9 @@ def _out_of_list_of_one(before: JsonValue, after: JsonValue, place: Place) -> Re
         return None
     if isinstance(after, list):
         is_text = isinstance(before[0], str) and len(after) > 1
-        return recoding_between(before[0], after, place) if is_text else None
+        if is_text:
+            return recoding_between(before[0], after, place)
+        return None
     if same_json(before[0], after):
         return Recoding("the only one of its list")
     inner = recoding_between(before[0], after, place)
@@ -280,7 +285,8 @@ def _rewrite_moment(before: JsonValue, after: JsonValue, _: Place) -> Recoding |
         return None
     if same_moment(strip_marks(before), after):
         return Recoding("the same day and time")
-    whole, part = moment_of(strip_marks(before)), moment_of(after)
+    whole = moment_of(strip_marks(before))
+    part = moment_of(after)
     if whole is None or part is None:
         return None
     same_day = part.day in (None, whole.day) and part.zone in (None, whole.zone)
@@ -300,7 +306,8 @@ def _change_marks(before: JsonValue, after: JsonValue, place: Place) -> Recoding
     bare = strip_marks(before)
     if "/" not in after:
         bare = bare.removeprefix("./").removesuffix("/")
-    one, two = _GROUPING.sub("", bare), _GROUPING.sub("", after)
+    one = _GROUPING.sub("", bare)
+    two = _GROUPING.sub("", after)
     is_regrouped = one == two and _LONG_NUMBER.fullmatch(one) is not None and "(0)" not in bare
     is_same = _plain_letters(bare) == _plain_letters(after) or bare.removeprefix(
         "#"

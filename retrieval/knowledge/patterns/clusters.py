@@ -234,7 +234,8 @@ def name_clusters(
     taken = {each.cluster_id for each in heirs.values()}
     clusters = []
     for place, group in enumerate(groups):
-        heir, most = heirs.get(place), group[0]
+        heir = heirs.get(place)
+        most = group[0]
         name = most if heir is None or heir.name not in group else heir.name
         if axis_weight(most) >= RENAME * axis_weight(name):
             name = most
@@ -334,7 +335,9 @@ def singular_word(word: str) -> str:
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     shorter = _without_plural(word)
-    return word if shorter == word else singular_word(shorter)
+    if shorter == word:
+        return word
+    return singular_word(shorter)
 
 
 def _without_plural(word: str) -> str:
@@ -344,7 +347,9 @@ def _without_plural(word: str) -> str:
     if is_short or word in _NO_PLURAL or word.endswith(("ss", "us", "is", "ics")):
         return word
     if word.endswith("ies"):
-        return word[:-1] if len(word) <= _LONGEST_TIE else f"{word[:-3]}y"
+        if len(word) <= _LONGEST_TIE:
+            return word[:-1]
+        return f"{word[:-3]}y"
     if word.endswith(("ches", "shes", "sses", "xes", "zzes")):
         return word[:-2]
     return word[:-1]

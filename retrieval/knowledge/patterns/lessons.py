@@ -55,7 +55,8 @@ def lesson_of_pattern(
     known = _known_signatures(record, [each.signature for each in failures])
     changes = _told_changes(failures, record)
     places = _places_of(pattern, failures)
-    told, seen = _told_rule(known, record), correction_of(changes, places)
+    told = _told_rule(known, record)
+    seen = correction_of(changes, places)
     mends = sum(each.mends for each in known if each.examples)
     if mends >= _SEVERAL and not any(each.is_structural for each in changes.values()):
         seen = _EACH_OTHERWISE.format(mends)
@@ -81,7 +82,9 @@ def _told_rule(known: Sequence[SignatureKnowledge], record: ToolRecord) -> str:
         for rule, share in each.told_rules()
         if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE
     ]
-    return min(told)[-1] if told else ""
+    if told:
+        return min(told)[-1]
+    return ""
 
 
 def _places_of(
@@ -197,7 +200,8 @@ def _describe_edit(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> s
         case Replace() if fault == "out_of_range" and is_number(edit.value):
             seen = ""  # a number of one call is no lesson for another
         case Replace():
-            before, value = show_json(edit.before), show_json(edit.value)
+            before = show_json(edit.before)
+            value = show_json(edit.value)
             seen = f"For {speak_path(edit.path)}, {value} worked instead of {before}."
         case Clamp() if (edit.minimum, edit.maximum) == (None, None):
             return _describe_bounds(edit, record)
@@ -285,7 +289,9 @@ def _kind_or_wording(pattern: ConsolidatedPattern) -> str:
     wording = " ".join(MASK.sub("…", pattern.leader).split())
     wording = wording.removeprefix(f"{pattern.tool_name}: ").lstrip("…:;, ")[:_MAX_WORDING]
     has_words = len(_PLAIN_WORD.findall(wording)) >= _LEAST_WORDS
-    return wording if has_words or (wording and not kind) else kind or "fails"
+    if has_words or (wording and not kind):
+        return wording
+    return kind or "fails"
 
 
 def _wrong_places(places: Mapping[str, FaultKind]) -> str:

@@ -158,7 +158,9 @@ def _by_words(start: str, plain: str, *, has_faults: bool) -> CategoryReading:
 def _unless_too_fast(reading: CategoryReading, plain: str) -> CategoryReading:
     """GitHub and Google show with 403, too, that a caller is too fast."""
     is_too_fast = reading.category == "permission_denied" and _RATE_LIMITED.are_in(plain)
-    return _RATE_LIMITED.reading if is_too_fast else reading
+    if is_too_fast:
+        return _RATE_LIMITED.reading
+    return reading
 
 
 def code_within(details: JsonValue) -> str:

@@ -67,7 +67,9 @@ class CategoryHead:
     def load(cls, embedder_name: str) -> "CategoryHead | None":
         """Return the shipped head; None when it was fitted on another embedder's vectors."""
         head = shipped_head()
-        return head if head.embedder == embedder_name else None
+        if head.embedder == embedder_name:
+            return head
+        return None
 
     @classmethod
     def of_json(cls, text: str) -> "CategoryHead":

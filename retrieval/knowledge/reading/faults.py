@@ -76,7 +76,9 @@ class Fault:
     @property
     def parameter(self) -> str | None:
         """Top-level parameter concerned, when it is known."""
-        return str(self.path[0]) if self.path else None
+        if self.path:
+            return str(self.path[0])
+        return None
 
 
 # ------------------------------------------------------------------ literals in messages
@@ -133,7 +135,9 @@ def _read_scalar(text: str) -> JsonValue:
     text = text.strip()
     if re.fullmatch(r"-?\d{1,15}", text):
         return int(text)
-    return float(text) if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text) else text
+    if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text):
+        return float(text)
+    return text
 
 
 def _scalar_in(text: str) -> JsonValue:
@@ -152,7 +156,9 @@ def read_number(value: JsonValue) -> float | None:
         found = float(value.replace(",", "") if isinstance(value, str) else value)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    if math.isfinite(found):
+        return found
+    return None
 
 
 def is_written_number(text: str) -> bool:
@@ -202,7 +208,8 @@ _TYPE_NAMES: dict[str, JsonType] = _invert_names(_TABLE["types"])
 FORMATS: dict[str, str] = _invert_names(_TABLE["formats"])
 _TYPE_FORMATS: dict[str, str] = _invert_names(_TABLE["type_formats"])
 _NAME = re.compile(_TABLE["parts"]["NAME"])
-_NOT_NAMES, _ROOTS = frozenset(_TABLE["words"]["no_names"]), frozenset(_TABLE["words"]["roots"])
+_NOT_NAMES = frozenset(_TABLE["words"]["no_names"])
+_ROOTS = frozenset(_TABLE["words"]["roots"])
 _INSTANCE = re.compile(
     r"^On instance(?P<place>(?:\[(?:\d{1,6}|'[^'\n\]]{1,64}')\]){1,8}):", re.MULTILINE
 )
@@ -349,7 +356,9 @@ def _printed_names(message: str) -> tuple[str, ...]:
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return ()
     names = schema.get("properties") if isinstance(schema, dict) else None
-    return tuple(filter(lambda name: isinstance(name, str), names)) if names else ()
+    if names:
+        return tuple(filter(lambda name: isinstance(name, str), names))
+    return ()
 
 
 def path_of(name: str | None, above: str | None = None) -> Path:
@@ -370,7 +379,8 @@ def path_of(name: str | None, above: str | None = None) -> Path:
 
 def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
-    name, at = groups.get("name"), groups.get("at")
+    name = groups.get("name")
+    at = groups.get("at")
     place = path_of(name, at)
     match phrase.fault:
         case "missing" | "unexpected" as kind:
@@ -396,7 +406,8 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
         case "twice":
             yield Fault("unexpected", rival=name)
         case kind:
-            value, near = groups.get("value"), groups.get("near")
+            value = groups.get("value")
+            near = groups.get("near")
             if value is not None and phrase in _FORMS:
                 value = _unquote_value(value)
             if index := groups.get("index"):
@@ -413,11 +424,15 @@ _OR = re.compile(r"\A['\"`]?(?:,? (?:or )?['\"`][^'\"`\n]{1,64}['\"`]){1,8}")
 def _or_else(match: re.Match[str]) -> list[str]:
     """Return what a message names beside the near name: `Did you mean "from" or "to"?`."""
     more = _OR.match(match.string[match.end("near") :])
-    return [name for name in quoted_in(more[0].lstrip("'\"`")) if name.strip()] if more else []
+    if more:
+        return [name for name in quoted_in(more[0].lstrip("'\"`")) if name.strip()]
+    return []
 
 
 def _list_names(text: str) -> tuple[str, ...]:
-    return tuple(_NAME.findall(text)) if "," in text else ()
+    if "," in text:
+        return tuple(_NAME.findall(text))
+    return ()
 
 
 _ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
@@ -460,7 +475,8 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -
         case _:
             words = "_".join(groups.get("name", "").split())
             rival = next(map(str, path_of(groups.get("rival"), None)), None)
-            path, excludes = path_of(words, groups.get("at")), kind == "exclusive"
+            path = path_of(words, groups.get("at"))
+            excludes = kind == "exclusive"
             return replace(fault, path=path, rival=rival, excludes=excludes)
 
 
@@ -470,13 +486,17 @@ def _of_type(fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | No
     if form is not None:
         return replace(fault, kind="bad_format", expected_format=form)
     types = phrase.types or json_types(names)
-    return replace(fault, kind="wrong_type", expected_types=types) if types else None
+    if types:
+        return replace(fault, kind="wrong_type", expected_types=types)
+    return None
 
 
 def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
     if kind == "not_allowed":
         allowed = values_in(groups["values"])
-        return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
+        if allowed:
+            return replace(fault, kind="not_allowed", allowed=allowed)
+        return None
     if kind == "needs":
         path = path_of(f"'{groups['name']}'")
         needed = _scalar_in(groups["stated"])
@@ -485,7 +505,9 @@ def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None
     right = in_marks[0] if in_marks else _scalar_in(groups["stated"].replace(",", ""))
     is_word = isinstance(right, str) and not in_marks
     stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
-    return None if is_word else stated
+    if is_word:
+        return None
+    return stated
 
 
 def _read_ratio(text: str | None) -> float:
@@ -500,8 +522,10 @@ def _type_format(name: str) -> str | None:
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
     """Yield what Python states of the types of arguments, of which it names none."""
-    expected, given = phrase.types, groups.get("given") or groups.get("other")
-    left, right = groups.get("left", ""), groups.get("right", "")
+    expected = phrase.types
+    given = groups.get("given") or groups.get("other")
+    left = groups.get("left", "")
+    right = groups.get("right", "")
     if phrase.fault == "attribute":
         method = _METHODS.get(groups["attribute"])
         expected = (method,) if method else ()
@@ -509,13 +533,17 @@ def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
     elif phrase.fault == "mixed":  # a text or a list among numbers is what a caller got wrong
         kinds = {left, right}
         if kinds & {"int", "float"} and kinds & {"str", "list"}:
-            expected, given = ("number",), (kinds - {"int", "float"}).pop()
+            expected = ("number",)
+            given = (kinds - {"int", "float"}).pop()
         elif "list" in kinds and len(kinds) == 2:
-            expected, given = ("array",), (kinds - {"list"}).pop()
+            expected = ("array",)
+            given = (kinds - {"list"}).pop()
     elif phrase.fault == "joined":  # to a text or a list; a number in a text is to be a number
-        expected, given = ("string" if left == "str" else "array",), right
+        expected = ("string" if left == "str" else "array",)
+        given = right
         if right in ("int", "float") and left == "str":
-            expected, given = ("number",), "str"
+            expected = ("number",)
+            given = "str"
     elif given is None:  # of a sequence
         yield Fault("wrong_type", expected_types=expected, given_types=("string", "array"))
     if types := json_types([given or ""]):
@@ -529,14 +557,16 @@ def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
         exact = read_number(groups["high"])
         return beyond_bound((), exact, exact, of_length=True)
     if kind == "beyond":
-        limit, sent = _read_ratio(groups["limit"]), _read_ratio(groups["value"])
+        limit = _read_ratio(groups["limit"])
+        sent = _read_ratio(groups["value"])
         ends = (limit, None) if sent < limit else (None, limit)
         return beyond_bound((), *ends, of_length="length" in groups)
     if kind == "empty":
         return beyond_bound((), 1, None, of_length=True)
     if kind == "sign":
         return beyond_bound((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
-    low, high = read_number(groups.get("low")), read_number(groups.get("high"))
+    low = read_number(groups.get("low"))
+    high = read_number(groups.get("high"))
     is_open = ("above" in groups and low is not None) or ("below" in groups and high is not None)
     return beyond_bound((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
 

@@ -80,13 +80,17 @@ def _named_places(fault: Fault, call: JsonObject) -> list[Path]:
 
     From the root, or else from inside the call.
     """
-    path, is_missing = fault.path, fault.kind == "missing"
+    path = fault.path
+    is_missing = fault.kind == "missing"
     for start in range(len(path)):
-        before, steps = path[:start], path[start:]
+        before = path[:start]
+        steps = path[start:]
         if is_missing and start == 1 and not _is_of_type(str(before[0])):
             continue  # what the missing one is in is missing itself
         if found := list(islice(_walk_path(call, (), steps, is_missing=is_missing), _MAX_FOUND)):
-            return found if len(steps) > 1 or not is_missing else _in_object(fault, call, found)
+            if len(steps) > 1 or not is_missing:
+                return found
+            return _in_object(fault, call, found)
     if not path or (is_missing and len(path) == 1):
         return []
     inner = (at for at, value in _walk_values(call) if at and isinstance(value, dict))
@@ -106,14 +110,17 @@ def _in_object(fault: Fault, call: JsonObject, found: list[Path]) -> list[Path]:
     if fault.position is None and not fault.known:
         return found
     at = _by_position(fault, call) or set(_by_names(fault, call))
-    return list(at) if len(at) == 1 else found
+    if len(at) == 1:
+        return list(at)
+    return found
 
 
 def _walk_path(value: JsonValue, done: Path, steps: Path, *, is_missing: bool) -> Iterator[Path]:
     if not steps or len(done) > _MAX_DEPTH:
         yield done
         return
-    step, rest = steps[0], steps[1:]
+    step = steps[0]
+    rest = steps[1:]
     if isinstance(value, dict):
         key = _key_for(str(step), value)
         if is_missing and not rest:
@@ -134,7 +141,9 @@ def _key_for(step: str, value: JsonObject) -> str | None:
         return step
     words = "".join(words_of(step))
     same = [key for key in islice(value, _MAX_FOUND) if words and "".join(words_of(key)) == words]
-    return same[0] if len(same) == 1 else None
+    if len(same) == 1:
+        return same[0]
+    return None
 
 
 def _walk_values(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
@@ -178,7 +187,8 @@ def _narrow_places(fault: Fault, call: JsonObject, found: Sequence[Path]) -> lis
 
 def _by_names(fault: Fault, call: JsonObject) -> list[Path]:
     """The objects whose other names are all of those that exist there, with the wrong name."""
-    name, known = (str(fault.path[-1]) if fault.path else None), set(fault.known)
+    name = str(fault.path[-1]) if fault.path else None
+    known = set(fault.known)
     found = []
     for at, value in _walk_values(call):
         if isinstance(value, dict) and value and (fault.kind == "missing") != (name in value):
@@ -274,7 +284,8 @@ def _read_tokens(text: str) -> list[_Token]:
             _, above, is_key = around[-1]
             here = above if is_key else (*above, int(here[-1]) + 1)
         elif is_key:
-            is_key, here = False, (*around[-1][1], json.loads(sign))
+            is_key = False
+            here = (*around[-1][1], json.loads(sign))
             tokens.append(_Token(*found.span(), here, "key"))
         elif sign != ":":
             tokens.append(_Token(*found.span(), here, "value"))

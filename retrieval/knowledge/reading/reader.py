@@ -181,7 +181,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         ),
     )
     if (below := _below_root(message, leaves)) is not None:
-        faults, reading = (below,), replace(reading, category="invalid_parameters")
+        faults = (below,)
+        reading = replace(reading, category="invalid_parameters")
     faults = _place_faults(faults, reading.category, message, leaves)
     is_unplaced = not is_of_program and not any(fault.path for fault in faults)
     if is_unplaced and reading.category in _NAMING:
@@ -390,7 +391,9 @@ def _of_type(fault: Fault, parameters: JsonObject) -> Path:
             and not is_written_number(value)
         )
     ]
-    return (places[0],) if len(places) == 1 else ()
+    if len(places) == 1:
+        return (places[0],)
+    return ()
 
 
 _IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
@@ -427,7 +430,9 @@ def _of_number(fault: Fault, parameters: JsonObject) -> Fault:
     if not fault.of_length or not fault.path:
         return fault
     is_number = isinstance(value_at(parameters, fault.path), int | float)
-    return replace(fault, of_length=False) if is_number else fault
+    if is_number:
+        return replace(fault, of_length=False)
+    return fault
 
 
 def _is_null(parameters: JsonObject, path: Path) -> bool:
@@ -446,7 +451,9 @@ def _place_of_value(
     if fault.value_text[:1] in "[{":
         shown = islice(parameters.items(), _MAX_LEAVES)
         places += [(name,) for name, value in shown if _is_shown(value, fault.value_text)]
-    return places[0] if len(places) == 1 else None
+    if len(places) == 1:
+        return places[0]
+    return None
 
 
 def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
@@ -525,4 +532,6 @@ def _parameter_called(name: str, parameters: JsonObject) -> str | None:
     keys = list(islice(parameters, _MAX_LEAVES)) if words else []
     same = [key for key in keys if "".join(words_of(key)) == "".join(words)]
     same = same or [key for key in keys if set(words) <= set(words_of(key))]
-    return same[0] if len(same) == 1 else None
+    if len(same) == 1:
+        return same[0]
+    return None

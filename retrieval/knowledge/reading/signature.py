@@ -17,7 +17,9 @@ MAX_LENGTH = 400
 """Characters of a signature; what follows shows like errors apart no further."""
 _TABLE = read_word_table("knowledge/reading/dialects.toml")
 _KEYS: dict[str, list[str]] = _TABLE["envelopes"]
-_WORDS, _CODES, _PLACES = _KEYS["words"], _KEYS["codes"], _KEYS["places"]
+_WORDS = _KEYS["words"]
+_CODES = _KEYS["codes"]
+_PLACES = _KEYS["places"]
 _NAMES = frozenset(_WORDS)
 _MAX_READ = 8_000
 _MAX_PARTS = 12
@@ -86,7 +88,9 @@ def said_in(message: str, parameters: JsonObject, depth: int = 0) -> str:
         if _is_echo(value, parameters):
             before = _ECHO.sub("", text[:start])
             text = f"{before}{text[end:]}".strip()
-            return said_in(text, parameters, depth + 1) if text else message.strip()
+            if text:
+                return said_in(text, parameters, depth + 1)
+            return message.strip()
         is_whole = not text[:start].strip() and not text[end:].strip()
         said = _words_of(value) if is_whole or _is_envelope(value) else []
         words = [said_in(each, parameters, depth + 1) for each in said]
@@ -162,7 +166,9 @@ def _is_echo(value: JsonValue, parameters: JsonObject) -> bool:
 def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
     """Return the sentences of an envelope, or else its codes; none if it says nothing in words."""
     if isinstance(value, str):
-        return [value] if value.strip() else []
+        if value.strip():
+            return [value]
+        return []
     if depth > _MAX_DEPTH or not isinstance(value, dict | list):
         return []
     if isinstance(value, list):
@@ -228,7 +234,9 @@ def hide_word(text: str, value: str, *, told: bool = False) -> str:
     With `told` only behind a quotation mark, `=` or `:`. Not by a pattern of the value: to compile
     one takes longer than all else that is done with it.
     """
-    hidden, done, at = "", 0, text.find(value)
+    hidden = ""
+    done = 0
+    at = text.find(value)
     while at >= 0:
         end = at + len(value)
         if _BEFORE[told].search(text[max(0, at - 2) : at]) and not _WORD.match(text, end):

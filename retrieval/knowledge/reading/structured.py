@@ -30,7 +30,8 @@ _KINDS: dict[str, FaultKind] = {
     code: kind for kind, codes in _TABLE["codes"].items() for code in codes
 }
 _KEYS: dict[str, list[str]] = _TABLE["issues"]
-_WRAPPERS, _TEXTS = frozenset(_KEYS["around"]), frozenset(_KEYS["words"])
+_WRAPPERS = frozenset(_KEYS["around"])
+_TEXTS = frozenset(_KEYS["words"])
 _MAX_ISSUES = 20
 _MAX_DEPTH = 4
 _LENGTHS = frozenset({"string", "array", "set"})
@@ -99,14 +100,18 @@ def _join_words(value: JsonValue) -> str:
     texts = value[:_MAX_ISSUES] if isinstance(value, list) else [value]
     if isinstance(value, dict) and len(value) == 1:
         texts = list(value.values())
-    return "\n".join(map(str, texts)) if all(isinstance(each, str) for each in texts) else ""
+    if all(isinstance(each, str) for each in texts):
+        return "\n".join(map(str, texts))
+    return ""
 
 
 def _clear_texts(issue: JsonObject) -> list[Fault]:
     """Return what a text for each field says, where one of them says more than that it is wrong."""
     said = _said_by_field(issue, with_texts=True)
     faults = [fault for at, words in said.items() for fault in read_at(at, words)]
-    return faults if any(fault.kind != "invalid" for fault in faults) else []
+    if any(fault.kind != "invalid" for fault in faults):
+        return faults
+    return []
 
 
 def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
@@ -140,20 +145,28 @@ def _issue_place(issue: JsonObject) -> Path | None:
         if isinstance(found, list):
             steps = tuple(map(_read_step, found))
             # FastAPI puts the part of the request before the path.
-            return steps[1:] if len(steps) > 1 and steps[0] in _KEYS["request"] else steps
+            if len(steps) > 1 and steps[0] in _KEYS["request"]:
+                return steps[1:]
+            return steps
         if isinstance(found, str) and len(found) <= 200 and (key != "name" or is_named):
-            return (
-                read_steps(found.removeprefix("#")) if found[:1] in "/#." else _dotted_path(found)
-            )
+            if found[:1] in "/#.":
+                return read_steps(found.removeprefix("#"))
+            return _dotted_path(found)
     return None
 
 
 def _dotted_path(text: str) -> Path:
-    return path_of(f"'{text}'") if text else ()
+    if text:
+        return path_of(f"'{text}'")
+    return ()
 
 
 def _read_step(part: Any) -> str | int:
-    return part if isinstance(part, int) else int(part) if str(part).isdecimal() else str(part)
+    if isinstance(part, int):
+        return part
+    if str(part).isdecimal():
+        return int(part)
+    return str(part)
 
 
 def _collect_facts(issue: JsonObject) -> JsonObject:
@@ -197,12 +210,16 @@ def _stated_fault(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> 
             listed = _as_list(_find_fact(facts, "allowed"))
             allowed = tuple(each for each in listed if isinstance(each, str | int | float))
             right = allowed[0] if len(allowed) == 1 else None
-            return replace(fault, allowed=allowed, stated=right) if allowed else None
+            if allowed:
+                return replace(fault, allowed=allowed, stated=right)
+            return None
         case "wrong_type":
             expected = _find_fact(facts, "types")
             names = expected if isinstance(expected, list) else str(expected).split(",")
             types = json_types(map(str, names))
-            return replace(fault, expected_types=types) if types else None
+            if types:
+                return replace(fault, expected_types=types)
+            return None
         case "bad_format":
             form = _find_fact(facts, "pattern") or _find_fact(facts, "format")
             form = None if form == "regex" or not isinstance(form, str) else form.strip("/")
@@ -210,11 +227,14 @@ def _stated_fault(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> 
         case "out_of_range":
             return _fault_beyond(path, code, facts)
     step = _find_fact(facts, "step")
-    return replace(fault, multiple_of=read_number(step)) if step is not None else None
+    if step is not None:
+        return replace(fault, multiple_of=read_number(step))
+    return None
 
 
 def _fault_beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
-    low, high = read_number(facts.get("minimum")), read_number(facts.get("maximum"))
+    low = read_number(facts.get("minimum"))
+    high = read_number(facts.get("maximum"))
     limit = read_number(facts.get("limit"))
     if limit is not None:
         low, high = (limit, None) if "inim" in code or "min" in code else (None, limit)
@@ -229,4 +249,8 @@ def _fault_beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
 
 
 def _as_list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+    if isinstance(value, list):
+        return value
+    if value is None:
+        return []
+    return [value]

@@ -109,7 +109,9 @@ def _path_in(groups: dict[str, str | None]) -> Path:
         return tuple(int(index) if index else key for key, index in _IN_CHAIN.findall(chain))
     at = read_steps(groups.get("at") or "")
     root = groups.get("root")
-    return (root, *at) if root and at[:1] != (root,) else at
+    if root and at[:1] != (root,):
+        return (root, *at)
+    return at
 
 
 def read_steps(text: str) -> Path:
@@ -128,7 +130,9 @@ def read_steps(text: str) -> Path:
 
 
 def _read_step(text: str) -> str | int:
-    return int(text) if text.isdecimal() and len(text) < 7 else text
+    if text.isdecimal() and len(text) < 7:
+        return int(text)
+    return text
 
 
 def _of_schema(found: list[str]) -> Iterator[str | int]:

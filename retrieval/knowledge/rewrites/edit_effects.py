@@ -181,7 +181,8 @@ def _concrete_paths(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator
     if not path:
         yield so_far
         return
-    step, rest = path[0], path[1:]
+    step = path[0]
+    rest = path[1:]
     if isinstance(value, dict):
         key = str(step)
         if rest and key not in value:

@@ -49,7 +49,9 @@ def may_be_repair(failed: JsonObject, mended: JsonObject, reading: ErrorReading)
 def called_for(reading: ErrorReading) -> frozenset[str] | None:
     """Return the top-level parameters that the error is about; None when it may be about any."""
     stated = any(fault.stated is not None for fault in reading.faults)
-    return None if stated else reading.implicated or None
+    if stated:
+        return None
+    return reading.implicated or None
 
 
 def only_the_repair(
@@ -81,12 +83,16 @@ def _small_repair(
     stated: list[ed.Edit] = [e for e in edits if isinstance(e, ed.FromError)]
     if stated:
         others = [edit for edit in edits if edit not in stated]
-        return None if any(isinstance(edit, ed.Replace | ed.Add) for edit in others) else stated
+        if any(isinstance(edit, ed.Replace | ed.Add) for edit in others):
+            return None
+        return stated
     if any(isinstance(edit, ed.Replace) for edit in edits):
         return None  # nothing states that this value was wrong
     untouched = len(failed) - len({edit.name for edit in edits} & failed.keys())
     small = len(edits) <= 2 and (untouched >= len(edits) or len(failed) <= 1)
-    return edits if small and not any(_is_another_thing(e, reading) for e in edits) else None
+    if small and not any(_is_another_thing(e, reading) for e in edits):
+        return edits
+    return None
 
 
 def _is_called_for(edit: ed.Edit, reading: ErrorReading) -> bool:
@@ -128,7 +134,9 @@ _Candidate: TypeAlias = (
     ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
 )  # fmt: skip
 # Candidates that are the same for every change; tried where they could explain it.
-_FROM_ERROR, _CLAMP, _UNWRAP = ed.FromError(name=""), ed.Clamp(name=""), ed.Unwrap(name="")
+_FROM_ERROR = ed.FromError(name="")
+_CLAMP = ed.Clamp(name="")
+_UNWRAP = ed.Unwrap(name="")
 _RESPELLS = tuple(ed.Respell(name="", style=style) for style in get_args(Style))
 
 
@@ -160,7 +168,9 @@ def all_edits(
 ) -> list[ed.Edit]:
     """Everything that two calls differ in, as edits, whatever its reason; none of too much."""
     edits = list(islice(_Search(failed, value_sources, None).of_objects(failed, mended, ()), 21))
-    return edits if len(edits) <= _MAX_EDITS else []
+    if len(edits) <= _MAX_EDITS:
+        return edits
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,4 +334,6 @@ def _moved_to(value: JsonValue, new: list[str], after: JsonObject) -> str | None
             kind = type_of(after[name])
             as_one = cast_to_one(value, [kind]) if kind not in ("null", type_of(value)) else None
             same += [name] if as_one is not None and same_json(as_one[1], after[name]) else []
-    return same[0] if len(same) == 1 else None
+    if len(same) == 1:
+        return same[0]
+    return None

@@ -155,11 +155,13 @@ def _marks_between(text: str) -> list[str]:
 
 
 def _candidate_rewrites(before: str, after: str) -> Iterator[ed.Rewrite]:
-    start, end = Prefix.similarity(before, after), Postfix.similarity(before, after)
+    start = Prefix.similarity(before, after)
+    end = Postfix.similarity(before, after)
     # The ending that both have, whole words of it: what is before it was written again.
     end = end if end == len(after) else _word_start(before[::-1], end)
     if end:
-        old, new = before[: len(before) - end], after[: len(after) - end]
+        old = before[: len(before) - end]
+        new = after[: len(after) - end]
         yield ed.Rewrite(name="", where="start", old=old, new=new)
     if start and before[start:]:
         start = _word_start(before, start)
@@ -167,7 +169,8 @@ def _candidate_rewrites(before: str, after: str) -> Iterator[ed.Rewrite]:
         yield ed.Rewrite(name="", where="end", old=before[start:], new=after[start:])
     end = min(end, len(before) - start, len(after) - start)
     end = _word_start(before[::-1], end)
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    old = before[start : len(before) - end]
+    new = after[start : len(after) - end]
     if start and end and old:
         yield ed.Rewrite(name="", where="inside", old=old, new=new)
 
@@ -215,7 +218,8 @@ class _Pair:
             yield ed.Remove(name="").at_path(piece.path)
 
     def _compare_pieces(self, before: Piece, after: Piece) -> None:
-        one, two = before.value, after.value
+        one = before.value
+        two = after.value
         if isinstance(one, dict) and isinstance(two, dict) and (not before.path or (one and two)):
             if before.path and one.keys().isdisjoint(two):
                 self.reshaped.append((before, after))
@@ -290,7 +294,8 @@ class _Pair:
 
     def _explain_filled(self, piece: Piece) -> Iterator[ed.Edit]:
         """Yield what writes a text of several values of the call that are gone or changed."""
-        rest, parts = str(piece.value), list[str | Path]()
+        rest = str(piece.value)
+        parts = list[str | Path]()
         free = [
             each
             for each in self.sources

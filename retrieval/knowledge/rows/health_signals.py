@@ -100,4 +100,6 @@ def _describe_emptiness(result: JsonValue) -> str | None:
         return "the result is an empty list"
     payload = islice(walk_payload(result), 2) if isinstance(result, dict) else ()
     names = " and ".join(f"'{name[:_MAX_NAME]}'" for name, _ in payload)
-    return f"there is nothing in {names}" if names else "the result is an empty object"
+    if names:
+        return f"there is nothing in {names}"
+    return "the result is an empty object"

@@ -45,7 +45,9 @@ async def read_suggestion(
 ) -> IssuedSuggestion | None:
     """Return a suggestion that was answered earlier."""
     found = await log.find(workspace, "suggestion", [suggestion_id])
-    return decode_json(IssuedSuggestion, found[0].data) if found else None
+    if found:
+        return decode_json(IssuedSuggestion, found[0].data)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ class StoreCounts:
 async def count_rows(store: Store, workspace: str | None = None) -> StoreCounts:
     """Return how much there is; cheap enough for a health page."""
     # The cursors first: the log only grows, so none of them is beyond what is read after it.
-    cursors, heads = await store.knowledge.cursors(), await store.events.heads()
+    cursors = await store.knowledge.cursors()
+    heads = await store.events.heads()
     asked = [each for each in heads if workspace in (None, each)]
     behind = sum(
         heads[each].position - (cursors[each].position if each in cursors else 0) for each in asked

@@ -24,13 +24,17 @@ T = TypeVar("T")
 
 def key_mark(principal: str) -> str:
     """Return the short mark of a principal; empty for the owner."""
-    return "" if principal == OWNER else sha256(principal.encode()).hexdigest()[:8]
+    if principal == OWNER:
+        return ""
+    return sha256(principal.encode()).hexdigest()[:8]
 
 
 def make_mark(text: str, digest: Callable[[str], str]) -> str:
     """Return the mark of an agent or session, of a text that `mongo.contents.named` has made."""
     principal, found, name = text.partition(BETWEEN)
-    return f"{key_mark(principal)}.{digest(name)}" if found else digest(text)
+    if found:
+        return f"{key_mark(principal)}.{digest(name)}"
+    return digest(text)
 
 
 def agent_mark(agent: str) -> str:
@@ -40,7 +44,9 @@ def agent_mark(agent: str) -> str:
 
 def principal_of(mark: str) -> str:
     """Whose a mark is: the mark of a key, or nothing for the owner."""
-    return mark.partition(".")[0] if "." in mark else ""
+    if "." in mark:
+        return mark.partition(".")[0]
+    return ""
 
 
 def principals_of(marks: Collection[str]) -> int:
@@ -184,7 +190,8 @@ class FairWeights:
 
         At most `calls`.
         """
-        weight, others = 0.0, calls
+        weight = 0.0
+        others = calls
         for agent, made in agents.items():
             if (voice := self.of_agent.get(agent)) is not None:
                 weight += made * voice

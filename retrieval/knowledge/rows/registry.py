@@ -100,7 +100,8 @@ class Registry:
 
     def list_descendants(self, tool_id: str) -> Iterator[StoredTool]:
         """Tools that evolved from this one, directly first; each once, also in a circle."""
-        seen, level = {tool_id}, [tool_id]
+        seen = {tool_id}
+        level = [tool_id]
         while level:
             children = [child for each in level for child in self._children.get(each, ())]
             level = []
@@ -284,7 +285,9 @@ def original_of(registry: Registry, namespace: str) -> StoredTool | None:
         for each in originals:
             if same_version(each.tool.version or NO_VERSION, version):
                 return each
-    return originals[0] if originals else None
+    if originals:
+        return originals[0]
+    return None
 
 
 def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> list[str] | None:
@@ -341,7 +344,8 @@ def _find_replacement(
         original.tool.version or NO_VERSION, promotion.evolved_version
     ):
         return None
-    tool, own = promoted_tool(original.tool, promotion), (promotion.evolved_version,)
+    tool = promoted_tool(original.tool, promotion)
+    own = (promotion.evolved_version,)
     return original, ToolCandidate(original.workspace, tool, "evolved", own, *inherited)
 
 
@@ -353,12 +357,16 @@ def _own_versions(registry: Registry, stored: StoredTool) -> tuple[str, ...]:
         known is not None and known is not stored and known.tool_key == stored.tool_key
         for known in ancestors
     )
-    return (own,) if shared else tuple(dict.fromkeys((NO_VERSION, own)))
+    if shared:
+        return (own,)
+    return tuple(dict.fromkeys((NO_VERSION, own)))
 
 
 def recorded_name(tool: ToolKey) -> str:
     """Return the name of a tool that is not registered."""
-    return tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
+    if tool.server_name is None:
+        return tool.tool_name
+    return f"{tool.server_name}/{tool.tool_name}"
 
 
 def name_tool(tool: ToolKey, tool_id: str | None) -> ToolName:

@@ -55,7 +55,9 @@ def error_within(result: JsonValue, depth: int = _MAX_DEPTH) -> ExecutionError |
         if name not in ENVELOPE and name not in _OF_ERRORS and value not in (None, [], {}, "")
     ]
     if held:
-        return error_within(held[0], depth - 1) if len(held) == 1 else None
+        if len(held) == 1:
+            return error_within(held[0], depth - 1)
+        return None
     error = next((members[name] for name in _ERRORS if members.get(name)), None)
     statuses = [members.get(name) for name in _STATUSES]
     code = next((each for each in statuses if isinstance(each, int) and 400 <= each < 600), None)
@@ -79,7 +81,9 @@ def _error_words(error: JsonValue) -> str:
     if isinstance(error, str):
         return error.strip()
     if isinstance(error, list):
-        return _error_words(error[0]) if error else ""
+        if error:
+            return _error_words(error[0])
+        return ""
     if isinstance(error, dict):
         found = (_error_words(error.get(name)) for name in _WORDS if name in error)
         return next(filter(None, found), "")

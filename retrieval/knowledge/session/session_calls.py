@@ -74,7 +74,8 @@ class EarlierCall:
     @cached_property
     def records(self) -> tuple[Record, ...]:
         """Objects of the result that have plain values."""
-        kind, result = nouns_of(self.tool_name), self.result
+        kind = nouns_of(self.tool_name)
+        result = self.result
         if isinstance(result, str) and _ONE_WORD.fullmatch(result):
             result = {"name": result.strip()}
         found = _walk_records(result, kind, self.tool_name, 0)

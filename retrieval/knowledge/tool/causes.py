@@ -61,7 +61,9 @@ def find_place_changes(examples: Sequence[RepairExample]) -> Changes:
 
 def _common_form(found: Sequence[Changes], place: str) -> str:
     forms = {changes[place].form for changes in found if place in changes}
-    return forms.pop() if len(forms) == 1 else ""
+    if len(forms) == 1:
+        return forms.pop()
+    return ""
 
 
 def _find_changes(failed: JsonObject, worked: JsonObject) -> Changes:
@@ -94,7 +96,9 @@ def _form_of(value: JsonValue) -> str:
         return ""
     for pattern, mask in _MASKS:
         value = pattern.sub(mask, value)
-    return value if len(value) <= _MAX_FORM else ""
+    if len(value) <= _MAX_FORM:
+        return value
+    return ""
 
 
 class Cause(NamedTuple):

@@ -25,7 +25,8 @@ def contract_changes(
     before: JsonObject, after: JsonObject, profile: ToolProfile | None, at: datetime
 ) -> list[ContractChange]:
     """What a new schema asks otherwise than the one before, whose calls are in the `profile`."""
-    old, new = view_of_schema(before).parameters, view_of_schema(after).parameters
+    old = view_of_schema(before).parameters
+    new = view_of_schema(after).parameters
     said = [
         *((name, "was taken out") for name in old if name not in new),
         *(

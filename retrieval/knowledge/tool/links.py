@@ -93,7 +93,8 @@ class Links:
         Those whose key is the parameter's name are among them before they were ever seen to be; of
         a name such as `id` only those of the kind that the tool is about.
         """
-        known, wanted = self.by_place.get(place, {}), words_of(place)
+        known = self.by_place.get(place, {})
+        wanted = words_of(place)
         for source, values in _value_sources(_latest_calls(earlier)).items():
             other, where = source.split("\x1f", 1)
             *above, key = _KEY.split(where)

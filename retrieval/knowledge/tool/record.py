@@ -60,7 +60,9 @@ class ToolRecord:
             return None
         view = view_of_schema(self.tool.input_schema)
         states_none = view.closed or self.tool.input_schema.get("properties") == {}
-        return view if view.parameters or states_none else None
+        if view.parameters or states_none:
+            return view
+        return None
 
 
 def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
@@ -69,7 +71,8 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
     Names of parameters and forms of values are; values are where two sessions of two agents had
     them, or where the schema states them.
     """
-    profile, view = seen_by_all(record), record.schema_view()
+    profile = seen_by_all(record)
+    view = record.schema_view()
     menders = rule.repair_agents()
     several = len(menders) if one_key_of(menders) is None else 1
     known_to_several = min(several, len(rule.sessions)) >= COMMON_SESSIONS
@@ -84,7 +87,9 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
 def one_key_of(marks: Collection[str]) -> str | None:
     """Return the mark of the key that all marks are of; None of several, and of the owner."""
     keys = set(map(principal_of, marks))
-    return next(iter(keys)) or None if len(keys) == 1 else None
+    if len(keys) == 1:
+        return next(iter(keys)) or None
+    return None
 
 
 def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> bool:
@@ -139,14 +144,17 @@ def seen_by_all(record: ToolRecord) -> ToolProfile | None:
 
     One agent's values are private.
     """
-    return None if record.profile is None else record.profile.seen_by("")
+    if record.profile is None:
+        return None
+    return record.profile.seen_by("")
 
 
 def concrete_bound(record: ToolRecord, edit: Clamp) -> Clamp:
     """A bound that each error states again, as what the schema or the calls say that it is."""
     if edit.inside or (edit.minimum, edit.maximum) != (None, None):
         return edit
-    view, profile = record.schema_view(), record.profile
+    view = record.schema_view()
+    profile = record.profile
     stated = view.parameters.get(edit.name) if view is not None else None
     if stated is not None and (stated.minimum, stated.maximum) != (None, None):
         return edit.model_copy(update={"minimum": stated.minimum, "maximum": stated.maximum})

@@ -226,7 +226,8 @@ def _combine_changes(
     parameters: JsonObject,
 ) -> LearnedRepair | None:
     """Return the repair around one change; None where something of it is not accounted for."""
-    together, mended = [start], start.mended
+    together = [start]
+    mended = start.mended
     for other in beside:
         # Of the examples that it could have been made to: some may lack what it is about.
         could = start.mended & (other.mended | other.otherwise)
@@ -307,7 +308,9 @@ def _change_rank(change: CommonChange) -> int:
         case ed.Cut() | ed.Take(through=(ed.Cut(), *_)) | ed.Rewrite():
             return 4
         case _:
-            return 2 if not change.is_general else 3
+            if not change.is_general:
+                return 2
+            return 3
 
 
 def told_by(examples: Sequence[RepairExample], parameters: JsonObject) -> list[list[ed.Edit]]:
@@ -357,7 +360,9 @@ def _open_value(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
         return {name: _open_value(each, known) for name, each in value.items()}
     if isinstance(value, list):
         return [_open_value(each, known) for each in value]
-    return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
+    if value is None or isinstance(value, bool):
+        return value
+    return f"<{type_of(value)}>"
 
 
 def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonObject) -> bool:
@@ -401,7 +406,11 @@ def _value_signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], fr
 def _sign_of(sign: str) -> str:
     if sign.isdigit():
         return "9"
-    return ("A" if sign.isupper() else "a") if sign.isalpha() else sign
+    if sign.isalpha():
+        if sign.isupper():
+            return "A"
+        return "a"
+    return sign
 
 
 _MOST_SIGNS = 200
@@ -499,10 +508,12 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     for keys in by_place.values():
         tried = sorted(keys, key=lambda key: (key not in general, -len(made_by.get(key, ()))))
         for key in tried[:_MOST_OF_PLACE]:
-            edit, known = edits[key], made_by.get(key, set())
+            edit = edits[key]
+            known = made_by.get(key, set())
             # One that is made to each element is verified for all of them.
             known = set() if EVERY in edit.path else known
-            mended, otherwise = set(known), set[int]()
+            mended = set(known)
+            otherwise = set[int]()
             for at, each in enumerate(examples):
                 explains = None if at in known else _explains_example(edit, each)
                 if explains is False:
@@ -538,7 +549,9 @@ def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
 
 
 def _edit_value(edit: ed.Edit) -> JsonValue:
-    return edit.value if isinstance(edit, ed.Replace) else None
+    if isinstance(edit, ed.Replace):
+        return edit.value
+    return None
 
 
 _OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)
@@ -554,7 +567,8 @@ def _find_bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
         if isinstance(edit, ed.Replace) and is_number(edit.before) and is_number(edit.value)
     )
     for path, pairs in numbers.items():
-        befores, afters = [before for before, _ in pairs], {after for _, after in pairs}
+        befores = [before for before, _ in pairs]
+        afters = {after for _, after in pairs}
         if len(afters) > 1:
             continue
         [bound] = afters

@@ -173,7 +173,9 @@ class RuleEvidence:
     def _capped_as(self) -> Callable[[str], str]:
         """As whose an agent's word is capped: its own, or its principal's where there are more."""
         principals = {principal_of(each) for each in (*self.by_agent, *self.otherwise)}
-        return principal_of if len(principals) > 1 else str
+        if len(principals) > 1:
+            return principal_of
+        return str
 
     def success_principals(self) -> frozenset[str]:
         """Return the principals that reported a success."""
@@ -202,7 +204,8 @@ class RuleEvidence:
             failures += max(wrong)
             doubt += max(doubted)
         if is_one_stranger(self.failure_principals(), self._confirming_principals()):
-            failures, doubt = failures * OF_A_STRANGER, doubt * OF_A_STRANGER
+            failures = failures * OF_A_STRANGER
+            doubt = doubt * OF_A_STRANGER
         kept = _KEPT**doubt
         return EvidenceWeight(
             min(repairs, MOST_REPAIRS) * kept, min(successes, MOST_SUCCESSES) * kept, failures

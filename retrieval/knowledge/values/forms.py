@@ -46,20 +46,26 @@ def _strftime_form(wanted: str) -> str | None:
     if "'T'" in wanted:  # Java's: a zone without a colon
         return "%Y-%m-%dT%H:%M:%S" + (".000" if ".SSS" in wanted else "") + "%z"
     if _DIRECTIVES.fullmatch(wanted):
-        return wanted if "%" in wanted else None
+        if "%" in wanted:
+            return wanted
+        return None
     if _OF_PHP.fullmatch(wanted):
         return "".join(_PHP.get(sign, sign) for sign in wanted)
-    form, at = "", 0
+    form = ""
+    at = 0
     while at < len(wanted):
         token = _TOKEN.match(wanted, at)
         if token is None:
             return None
-        letters, at = token[0].lower(), token.end()
+        letters = token[0].lower()
+        at = token.end()
         if letters == "mm":  # after the hour these are minutes
             form += "%M" if "%H" in form else "%m"
         else:
             form += _LETTERS.get(letters, letters)
-    return form if "%" in form else None
+    if "%" in form:
+        return form
+    return None
 
 
 def wants_clock(form: str) -> bool:
@@ -103,7 +109,9 @@ def moment_of(text: str) -> Moment | None:
     None where it states none, or where it can be read two ways.
     """
     ways = {_read_moment(text, day_first=day_first) for day_first in (None, True, False)} - {None}
-    return ways.pop() if len(ways) == 1 else None
+    if len(ways) == 1:
+        return ways.pop()
+    return None
 
 
 def _read_moment(text: str, *, day_first: bool | None) -> Moment | None:
@@ -119,14 +127,17 @@ def _read_moment(text: str, *, day_first: bool | None) -> Moment | None:
     parts = _DAY_AND_CLOCK.fullmatch(text)
     day = _read_day(parts["day"], day_first=day_first) if parts else None
     clock = _read_clock(parts["clock"]) if parts else None
-    return Moment(day, clock.clock, clock.zone) if day and clock else None
+    if day and clock:
+        return Moment(day, clock.clock, clock.zone)
+    return None
 
 
 def _read_clock(text: str) -> Moment | None:
     found = _CLOCK.fullmatch(text.strip())
     if not found or not (found["m"] or found["half"]):
         return None
-    hour, minute = int(found["h"]), int(found["m"] or 0)
+    hour = int(found["h"])
+    minute = int(found["m"] or 0)
     if found["half"]:
         if not 1 <= hour <= 12:
             return None
@@ -144,7 +155,9 @@ def _read_clock(text: str) -> Moment | None:
 
 def _read_zone(text: str | None) -> timezone | None:
     if text is None or text.upper() in ("Z", "UTC", "GMT"):
-        return UTC if text else None
+        if text:
+            return UTC
+        return None
     minutes = 60 * int(text[1:3]) + int(text[-2:])
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
@@ -191,11 +204,14 @@ def rewrite_form(text: str, wanted: str, *, day_first: bool | None = None) -> st
     """
     form = _strftime_form(wanted)
     moment = _read_moment(text, day_first=day_first) if form else None
-    return _write_moment(moment, form) if moment and form else None
+    if moment and form:
+        return _write_moment(moment, form)
+    return None
 
 
 def _write_moment(moment: Moment, form: str) -> str | None:
-    clock, zone = moment.clock, moment.zone
+    clock = moment.clock
+    zone = moment.zone
     if (clock is None and re.search("%[HMS]|iso", form)) or (
         moment.day is None and re.search("%[Ymd]|iso", form)
     ):
@@ -219,7 +235,9 @@ def seconds_at(text: str, *, in_millis: bool) -> int | None:
     if moment is None or moment.day is None or moment.clock is None or moment.zone is None:
         return None
     at = datetime.combine(moment.day, moment.clock, moment.zone).timestamp()
-    return round(at * 1000) if in_millis else round(at)
+    if in_millis:
+        return round(at * 1000)
+    return round(at)
 
 
 def same_moment(before: str, after: str, *, by_day: bool = True) -> bool:
@@ -245,7 +263,9 @@ def _is_same(one: Moment, two: Moment, *, by_day: bool) -> bool:
 
 def _time_of(moment: Moment) -> time | None:
     """Midnight states no more than the day."""
-    return None if moment.day and moment.clock == time() else moment.clock
+    if moment.day and moment.clock == time():
+        return None
+    return moment.clock
 
 
 # ------------------------------------------------------------------ forms of any text
@@ -282,7 +302,9 @@ def meets_form(text: str, form: str) -> bool | None:
         day_first = wanted.index("%d") < wanted.index("%m") if both else None
         return rewrite_form(text, form, day_first=day_first) == text
     validator = _compile_validator(form)
-    return None if validator is None else bool(validator.is_valid(text))
+    if validator is None:
+        return None
+    return bool(validator.is_valid(text))
 
 
 @lru_cache(maxsize=512)
@@ -315,10 +337,13 @@ def _in_own_form(text: str, wanted: str) -> str | None:
         if seconds is None or seconds <= 0:
             return None
         written = _write_duration(seconds, iso=wanted == "duration")
-    return written if written != text and meets_form(written, wanted) else None
+    if written != text and meets_form(written, wanted):
+        return written
+    return None
 
 
-_TO_URL, _FROM_URL = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
+_TO_URL = str.maketrans("+/", "-_")
+_FROM_URL = str.maketrans("-_", "+/")
 
 
 def _write_duration(seconds: float, *, iso: bool) -> str:
@@ -327,7 +352,9 @@ def _write_duration(seconds: float, *, iso: bool) -> str:
     hours, minutes = divmod(int(minutes), 60)
     parts = [(f"{hours}", "H"), (f"{minutes}", "M"), (f"{rest:g}", "S")]
     written = "".join(f"{number}{unit}" for number, unit in parts if number != "0")
-    return f"PT{written}" if iso else written.lower()
+    if iso:
+        return f"PT{written}"
+    return written.lower()
 
 
 MOMENT = "moment"
@@ -362,7 +389,9 @@ def id_within(text: str) -> str | None:
     if tail := re.search(r"-([0-9a-f]{32})\Z", path):
         return tail[1]
     found = [part for part in re.split(r"[/:]", path)[1:] if _ID.fullmatch(part)]
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 _ID = re.compile(r"(?=[^\d]*\d)(?:[\w-]{12,64}|[A-Z][A-Z0-9]{1,9}-\d{1,9}|\d{4,15})")

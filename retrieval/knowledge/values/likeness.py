@@ -93,7 +93,9 @@ def nearest_value(text: str, known: Sequence[str]) -> tuple[str, Nearness] | Non
         return None  # a letter too many, or the start of another one
     if len(ranked) > 1 and _RANKS[ranked[1][0]] == _RANKS[how] and ranked[1][1] != value:
         return None
-    return None if are_opposites(text, value) else (value, how)
+    if are_opposites(text, value):
+        return None
+    return (value, how)
 
 
 def most_similar_value(text: str, listed: Sequence[str]) -> str | None:
@@ -106,10 +108,14 @@ def most_similar_value(text: str, listed: Sequence[str]) -> str | None:
     if len(flat) < _MISSPELT or len(ranked) < 2 or ranked[0][0] > _HALF:
         return None
     is_clear = ranked[1][0] - ranked[0][0] >= _MARGIN and not differ_in_digits(flat, ranked[0][1])
-    return None if not is_clear or are_opposites(text, ranked[0][1]) else ranked[0][1]
+    if not is_clear or are_opposites(text, ranked[0][1]):
+        return None
+    return ranked[0][1]
 
 
-_MISSPELT, _HALF, _MARGIN = 4, 0.45, 0.3
+_MISSPELT = 4
+_HALF = 0.45
+_MARGIN = 0.3
 """Letters of such a text, the share of them that may be wrong, and how much more in all others."""
 _RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "start": 3, "cut": 4}
 
@@ -118,7 +124,8 @@ def _has_same_meaning(groups: dict[str, frozenset[int]], text: str, value: str) 
     """Return whether a text and a value are in one group, as a whole or word by word."""
     if _share_group(groups, _flatten_text(text), _flatten_text(value)):
         return True
-    one, two = words_of(text[:_MAX_NAME]), words_of(value[:_MAX_NAME])
+    one = words_of(text[:_MAX_NAME])
+    two = words_of(value[:_MAX_NAME])
     several = len(one) == len(two) > 1
     return several and all(
         a == b or _share_group(groups, a, b) for a, b in zip(one, two, strict=True)
@@ -137,7 +144,9 @@ def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
     for groups, exact in ((_SAME_VALUES, True), (_LIKE_VALUES, False)):
         found = {each for each in known[:_MAX_KNOWN] if _has_same_meaning(groups, text, each)}
         if found:
-            return (found.pop(), exact) if len(found) == 1 else None
+            if len(found) == 1:
+                return (found.pop(), exact)
+            return None
     return None
 
 
@@ -146,7 +155,9 @@ def find_abbreviated(text: str, known: Sequence[str]) -> str | None:
     word = text.lower() if text.isalpha() and _SHORT_CODE < len(text) <= _MAX_NAME else ""
     found = [each for each in known[:_MAX_KNOWN] if _stands_in(each.lower(), word)]
     coded = all(each.isupper() and len(each) <= _SHORT_CODE for each in known[:_MAX_KNOWN])
-    return found[0] if len(found) == 1 and coded and known else None
+    if len(found) == 1 and coded and known:
+        return found[0]
+    return None
 
 
 _SHORT_CODE = 3
@@ -162,7 +173,8 @@ def named_in(text: str, known: Sequence[str]) -> str | None:
 
     `open` of `State.OPEN`.
     """
-    words, flat = words_of(text[:_MAX_NAME]), _flatten_text(text)
+    words = words_of(text[:_MAX_NAME])
+    flat = _flatten_text(text)
     if not DENYING.isdisjoint(words) or len(text.split()) > _MAX_LABEL:
         return None
     if any(_flatten_text(value).startswith(flat) for value in known[:_MAX_KNOWN]):
@@ -176,7 +188,9 @@ def named_in(text: str, known: Sequence[str]) -> str | None:
     longest = max(found, key=lambda value: len(words_of(value)), default=None)
     inside = set(words_of(longest or ""))
     alone = all(set(words_of(value)) <= inside for value in found)
-    return longest if longest and alone and len(found[longest]) == 1 else None
+    if longest and alone and len(found[longest]) == 1:
+        return longest
+    return None
 
 
 def differ_in_digits(left: str, right: str) -> bool:
@@ -185,7 +199,9 @@ def differ_in_digits(left: str, right: str) -> bool:
 
 
 def _flatten_text(text: str) -> str:
-    return _SEPARATORS.sub("", text.strip().lower()) if len(text) <= _MAX_TEXT else ""
+    if len(text) <= _MAX_TEXT:
+        return _SEPARATORS.sub("", text.strip().lower())
+    return ""
 
 
 def _how_near(flat: str, value: str) -> Nearness | None:
@@ -211,7 +227,9 @@ def _how_near(flat: str, value: str) -> Nearness | None:
 
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
-    return _split_words(name) if len(name) <= _MAX_NAME else _split_words.__wrapped__(name)
+    if len(name) <= _MAX_NAME:
+        return _split_words(name)
+    return _split_words.__wrapped__(name)
 
 
 @lru_cache(8_192)
@@ -265,13 +283,15 @@ def negates_name(name: str, other: str) -> bool:
 
 
 def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    only_a, only_b = set(a) - set(b), set(b) - set(a)
+    only_a = set(a) - set(b)
+    only_b = set(b) - set(a)
     if len(only_a) == 1 and len(only_b) == 1 and frozenset(only_a | only_b) in _UNLIKE:
         return True
     if not _IDS.isdisjoint({*a} & {*b}) and only_a and only_b:
         # The id of another thing, unless the two things are one.
         return not any(_word_similarity(x, y) > 0 for x in only_a for y in only_b)
-    aspects_a, aspects_b = only_a & WORDS["aspects"], only_b & WORDS["aspects"]
+    aspects_a = only_a & WORDS["aspects"]
+    aspects_b = only_b & WORDS["aspects"]
     if aspects_a and aspects_b:
         # `tz_source` against `target_tz`; an abbreviation (`min`, `minimum`) is the same aspect.
         return not any(_word_similarity(x, y) >= 0.8 for x in aspects_a for y in aspects_b)
@@ -329,7 +349,8 @@ def _name_similarity(left: str, right: str) -> float:
 
 def _match_words(a: tuple[str, ...], b: tuple[str, ...]) -> float:
     short, long = (a, b) if len(a) <= len(b) else (b, a)
-    rest, total = list(long), 0.0
+    rest = list(long)
+    total = 0.0
     for word in short:
         best = max(rest, key=lambda other: _word_similarity(word, other), default=None)
         if best is not None and (score := _word_similarity(word, best)) > 0:
@@ -347,7 +368,9 @@ def _word_similarity(a: str, b: str) -> float:
     if long.rstrip("s") == short.rstrip("s"):
         return 0.98
     if long.startswith(short):
-        return 0.9 if len(short) >= 2 else 0.6
+        if len(short) >= 2:
+            return 0.9
+        return 0.6
     letters = iter(long)  # `tz` of `timezone`; `id` is a word of its own, and none of `insured`
     if (
         len(short) >= 2
@@ -357,7 +380,9 @@ def _word_similarity(a: str, b: str) -> float:
     ):
         return 0.8
     is_slip = len(short) >= 4 and a[0] == b[0] and DamerauLevenshtein.distance(a, b) == 1
-    return 0.75 if is_slip else 0.0
+    if is_slip:
+        return 0.75
+    return 0.0
 
 
 def is_portion(name: str) -> bool:
@@ -365,7 +390,8 @@ def is_portion(name: str) -> bool:
     return not WORDS["portions"].isdisjoint(words_of(name))
 
 
-_SOMEWHAT, _CLEARLY = 0.45, 0.2
+_SOMEWHAT = 0.45
+_CLEARLY = 0.2
 """Likeness of the likest name, and what it is ahead of the next one."""
 _MAX_NAMES = 100
 
@@ -390,7 +416,9 @@ def _most_similar_name(name: str, others: Sequence[str]) -> str | None:
     if not ranked or ranked[0][0] < _SOMEWHAT:
         return None
     second = ranked[1][0] if len(ranked) > 1 else 0.0
-    return ranked[0][1] if ranked[0][0] - second >= _CLEARLY else None
+    if ranked[0][0] - second >= _CLEARLY:
+        return ranked[0][1]
+    return None
 
 
 _SHOWN_BY_NAME = 0.7
@@ -416,7 +444,8 @@ _OF_ITSELF = frozenset(
 
 def names_the_same(source: str, target: str) -> bool:
     """Return whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
-    a, b = words_of(source), words_of(target)
+    a = words_of(source)
+    b = words_of(target)
     if "".join(a) == "".join(b):
         return True
     if are_opposites(source, target) or name_similarity(source, target) < _SHOWN_BY_NAME:
@@ -434,7 +463,9 @@ def names_the_same(source: str, target: str) -> bool:
 
 
 def _singular_word(word: str) -> str:
-    return f"{word[:-3]}y" if word.endswith("ies") else word.rstrip("s")
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word.rstrip("s")
 
 
 def _same_word(one: str, other: str, *, is_id: bool) -> bool:

@@ -40,14 +40,17 @@ def amount_of(text: str, kind: str) -> float | None:
     if kind == "time" and (clock := _CLOCKED.fullmatch(text)):
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
         return 3600.0 * hours + 60 * minutes + seconds
-    at, total = 0, 0.0
+    at = 0
+    total = 0.0
     while at < len(text):
         found = _AMOUNT.match(text, at)
         if found is None or found[2] not in _UNITS[kind]:
             return None
         total += float(found[1].replace(",", "")) * _UNITS[kind][found[2]]
         at = found.end()
-    return total if text else None
+    if text:
+        return total
+    return None
 
 
 def measure_text(text: str, name: str, described_by: Collection[str]) -> float | None:
@@ -69,7 +72,9 @@ def measure_text(text: str, name: str, described_by: Collection[str]) -> float |
                 for kind, one in kinds
                 if (amount := amount_of(text, kind)) is not None
             }
-            return found.pop() if len(found) == 1 else None
+            if len(found) == 1:
+                return found.pop()
+            return None
     return None
 
 
@@ -102,7 +107,8 @@ def codes_of(text: str) -> list[str]:
     if len(text) > _LONGEST:
         return []
     plain = "".join(each for each in normalize("NFKD", text) if not combining(each)).lower().strip()
-    countries, languages = _TABLE["countries"], _TABLE["languages"]
+    countries = _TABLE["countries"]
+    languages = _TABLE["languages"]
     found = _named_codes(countries, plain)
     found += [countries[code][0] for code in found]
     found += [code for code, names in countries.items() if names[0].lower() == plain]

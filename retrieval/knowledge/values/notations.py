@@ -56,7 +56,9 @@ def object_in(value: JsonValue) -> JsonObject:
         value = made[1]
     elif isinstance(value, str):
         return _in_notation(value) or _in_code(value[:MAX_TEXT]) or _read_options(value)
-    return value if isinstance(value, dict) and len(value) <= MAX_KEYS else {}
+    if isinstance(value, dict) and len(value) <= MAX_KEYS:
+        return value
+    return {}
 
 
 def named_in_list(value: JsonValue) -> JsonObject:
@@ -71,7 +73,9 @@ def named_in_list(value: JsonValue) -> JsonObject:
         return _in_notation("\n".join(map(str, items)))
     found = dict(filter(None, map(name_value_pair, items)))
     is_one = len(items) == 1 and isinstance(items[0], dict) and "value" not in items[0]
-    return found if len(found) == len(items) and not is_one else {}
+    if len(found) == len(items) and not is_one:
+        return found
+    return {}
 
 
 def name_value_pair(item: JsonValue) -> tuple[str, JsonValue] | None:
@@ -83,8 +87,12 @@ def name_value_pair(item: JsonValue) -> tuple[str, JsonValue] | None:
         keys = [key for key in item if key in _KEYS]
         if len(keys) == 1 and "value" in item:
             rest = {each for key, each in item.items() if key not in (*keys, "value")}
-            return (str(item[keys[0]]).lstrip("/"), item["value"]) if rest <= _SETS else None
-        return next(iter(item.items())) if len(item) == 1 else None
+            if rest <= _SETS:
+                return (str(item[keys[0]]).lstrip("/"), item["value"])
+            return None
+        if len(item) == 1:
+            return next(iter(item.items()))
+        return None
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
         return item[0], item[1]
     return None
@@ -105,7 +113,9 @@ def _in_code(text: str) -> JsonObject:
             first, *others = (_passed_values(getattr(line, "value", None)) for line in lines[:3])
             if first and all(each == first for each in others):
                 held = check_json_value(first)
-                return held if isinstance(held, dict) and len(held) <= MAX_KEYS else {}
+                if isinstance(held, dict) and len(held) <= MAX_KEYS:
+                    return held
+                return {}
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
             continue
     return {}
@@ -114,7 +124,9 @@ def _in_code(text: str) -> JsonObject:
 def _as_python(found: re.Match[str]) -> str:
     if found["text"] or found["remark"]:
         return found["text"] or ""
-    return json.dumps(found["word"]) if found["colon"] else _CONSTANTS.get(found[0], found[0])
+    if found["colon"]:
+        return json.dumps(found["word"])
+    return _CONSTANTS.get(found[0], found[0])
 
 
 def _passed_values(node: object) -> JsonObject:
@@ -126,12 +138,16 @@ def _passed_values(node: object) -> JsonObject:
     if isinstance(node, ast.Call) and not node.args and all(each.arg for each in node.keywords):
         return {str(each.arg): _read_constant(each.value) for each in node.keywords}
     held = _read_constant(node) if isinstance(node, ast.Dict) else {}
-    return held if isinstance(held, dict) else {}
+    if isinstance(held, dict):
+        return held
+    return {}
 
 
 def _read_constant(node: ast.expr) -> JsonValue:
     value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(value)
+    return value
 
 
 def _in_notation(text: str) -> JsonObject:
@@ -192,7 +208,9 @@ def _read_options(written: str | list[JsonValue]) -> JsonObject:
         waiting = option["name"] if given is None else None
         if given is not None:
             found[option["name"] or option["key"]] = json_or_text(given)
-    return found if waiting is None else {**found, waiting: True}
+    if waiting is None:
+        return found
+    return {**found, waiting: True}
 
 
 def json_or_text(text: str) -> JsonValue:

@@ -65,7 +65,9 @@ def bound_call(call: CallT) -> CallT:
         cut = {name: text[:MAX_MESSAGE] for name, text in long.items()}
         if cut:
             changes["error"] = error.model_copy(update=cut)
-    return call.model_copy(update=changes) if changes else call
+    if changes:
+        return call.model_copy(update=changes)
+    return call
 
 
 def considered_part(call: CallT) -> CallT:
@@ -112,7 +114,9 @@ def leaves_like(parameters: JsonObject, path: Path) -> list[tuple[Path, JsonValu
     found: list[tuple[Path, JsonValue]] = []
     _add_leaves(found, parameters, ())
     wanted = general_path(path)
-    return [each for each in found if general_path(each[0]) == wanted] if path else found
+    if path:
+        return [each for each in found if general_path(each[0]) == wanted]
+    return found
 
 
 def _add_leaves(found: list[tuple[Path, JsonValue]], value: JsonValue, path: Path) -> None:
@@ -147,7 +151,9 @@ def written_place(path: Path) -> str:
     if len(path) == 1:
         return str(path[0])
     steps = ("[]" if isinstance(step, int) else f".{step}" for step in path[1:])
-    return f"{path[0]}{''.join(steps)}" if path else ""
+    if path:
+        return f"{path[0]}{''.join(steps)}"
+    return ""
 
 
 def inner_values(parameters: Iterable[tuple[str, JsonValue]]) -> Iterator[tuple[str, JsonValue]]:
@@ -266,7 +272,9 @@ def view_of_schema(schema: JsonObject) -> ToolView:
     What cannot be read is left out.
     """
     canonical = canonical_json(schema)
-    return ToolView("schema") if len(canonical) > MAX_SCHEMA else _view_of_schema(canonical)
+    if len(canonical) > MAX_SCHEMA:
+        return ToolView("schema")
+    return _view_of_schema(canonical)
 
 
 @lru_cache(maxsize=512)
@@ -296,7 +304,8 @@ def _root_form(part: JsonValue, root: JsonObject, depth: int, left: list[int]) -
     """`left` is how many forms may be read yet."""
     left[0] -= 1
     form = resolve_schema(part, root)
-    required, patterns = form.get("required"), form.get("patternProperties")
+    required = form.get("required")
+    patterns = form.get("patternProperties")
     names = required if isinstance(required, list) else []
     found = _RootForm(
         dict(_form_properties(form)),
@@ -334,7 +343,9 @@ def _one_of(stated: list[JsonValue]) -> JsonValue:
             different.append(each)
         if len(different) > _MAX_STATED:
             return {}
-    return different[0] if len(different) == 1 else {"anyOf": different}
+    if len(different) == 1:
+        return different[0]
+    return {"anyOf": different}
 
 
 def says_something(schema: JsonObject) -> bool:
@@ -416,18 +427,23 @@ def _read_enum(part: JsonObject) -> list[JsonValue]:
     values = part.get("enum")
     if isinstance(values, list):
         return [value for value in values if not isinstance(value, dict | list)]
-    return [part["const"]] if "const" in part else []
+    if "const" in part:
+        return [part["const"]]
+    return []
 
 
 def _only_text(options: list[JsonObject], key: str) -> str | None:
     texts = [each for each in options if "string" in _read_types(each)] or options[:1]
     value = texts[0].get(key) if len(texts) == 1 else None
-    return value if isinstance(value, str) else None
+    if isinstance(value, str):
+        return value
+    return None
 
 
 def _read_limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> float | None:
     for option in options:
-        value, beyond = option.get(key), option.get(exclusive)
+        value = option.get(key)
+        beyond = option.get(exclusive)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value) + (step if beyond is True else 0)
         if isinstance(beyond, int | float) and not isinstance(beyond, bool):
@@ -519,7 +535,9 @@ def _schema_forms(part: JsonValue, root: JsonObject) -> Iterator[JsonObject]:
 
 def _form_properties(form: JsonObject) -> JsonObject:
     properties = form.get("properties")
-    return properties if isinstance(properties, dict) else {}
+    if isinstance(properties, dict):
+        return properties
+    return {}
 
 
 def _with_definitions(part: JsonObject, root: JsonObject) -> JsonObject:

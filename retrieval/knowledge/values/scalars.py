@@ -45,7 +45,9 @@ _WHOLE = 1e16
 def write_number(value: float) -> str:
     """Return a number as people write it: `100`, `0.25`, `1e+20`."""
     is_whole = isinstance(value, int) or value.is_integer()
-    return str(int(value)) if is_whole and abs(value) < _WHOLE else f"{value:.6g}"
+    if is_whole and abs(value) < _WHOLE:
+        return str(int(value))
+    return f"{value:.6g}"
 
 
 def same_value(left: JsonValue, right: JsonValue) -> bool:
@@ -169,7 +171,8 @@ def number_in(
     found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
     if not found:
         raise CastError("not one number")
-    digits, unit = found["digits"], found["unit"]
+    digits = found["digits"]
+    unit = found["unit"]
     if unit and _is_scale(unit) and units.isdisjoint(with_synonyms(unit)):
         raise CastError("the tool may count in another unit")
     if _UNCLEAR.fullmatch(digits) and (found["about"] or found["currency"] or unit):
@@ -206,10 +209,13 @@ def _in_words(text: str) -> int | None:
         elif word == "hundred" and 0 < part < 10:
             part *= scale
         elif scale and word != "hundred" and part and total % (1_000 * scale) == 0:
-            total, part = total + scale * part, 0
+            total = total + scale * part
+            part = 0
         else:
             return None
-    return total + part if words else None
+    if words:
+        return total + part
+    return None
 
 
 def without_remark(text: str) -> str:
@@ -222,7 +228,9 @@ def without_remark(text: str) -> str:
     if found and found[1] and words_of(found[1]) == words_of(value):
         return found[1]  # a label, and behind it the value that it is for
     words = {word.removesuffix("s") for word in words_of(found[1] or found[2])} if found else set()
-    return value if words and words.isdisjoint(DENYING | WORDS["measures"]) else text
+    if words and words.isdisjoint(DENYING | WORDS["measures"]):
+        return value
+    return text
 
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|&#?\w{2,8};")
@@ -251,7 +259,9 @@ def plain_value(text: str) -> str:
     if _ESCAPED.search(bare):
         bare = unescape(unquote(bare))
     mail = _MAIL.fullmatch(bare)
-    return mail[1] if mail else bare.removeprefix("@")
+    if mail:
+        return mail[1]
+    return bare.removeprefix("@")
 
 
 _ONLY_A_NUMBER = re.compile(rf"[-+]?(?:{_NUMBER})")
@@ -383,7 +393,8 @@ _EMOJI = re.compile(r":([a-z0-9_+-]+):")
 
 def strip_marks(text: str) -> str:
     """A text without blanks, marks and brackets around it, and without what ends a sentence."""
-    bare, before = visible_text(text), ""
+    bare = visible_text(text)
+    before = ""
     if named := _EMOJI.fullmatch(bare):
         return named[1]
     while bare != before:
@@ -393,7 +404,9 @@ def strip_marks(text: str) -> str:
         is_glob = bare[:1] == "*" and not (inner[:1].isalnum() and inner[-1:].isalnum())
         if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in inner:
             bare = bare if is_glob else inner.strip()
-    return bare if any(map(str.isalnum, bare)) else text.strip()
+    if any(map(str.isalnum, bare)):
+        return bare
+    return text.strip()
 
 
 def _to_boolean(value: JsonValue) -> bool:
@@ -405,7 +418,9 @@ def _to_boolean(value: JsonValue) -> bool:
 
 def _to_string(value: JsonValue) -> str:
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, int | float):
         return str(value)
     is_of_objects = isinstance(value, list) and all(isinstance(each, dict) for each in value)
@@ -439,7 +454,9 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             bare = _BARE_WORDS.fullmatch(text[:_MAX_JSON_TEXT]) if held is None else None
             if bare is not None and len(text) <= _MAX_JSON_TEXT:
                 return [part.strip() for part in bare[1].split(",")]
-            return _from_json_text(text, list) if held is None else held
+            if held is None:
+                return _from_json_text(text, list)
+            return held
         lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
         if len(lines) > 1 and len(found := list(filter(None, lines))) == len(lines):
             return [_cast_item(line[1], item_types) for line in found]
@@ -472,7 +489,9 @@ def _in_python(text: str, kind: type = list) -> JsonValue:
         plain: JsonValue = json.loads(json.dumps(held, allow_nan=False))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
-    return plain if isinstance(held, (list, tuple) if kind is list else kind) else None
+    if isinstance(held, (list, tuple) if kind is list else kind):
+        return plain
+    return None
 
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -505,7 +524,9 @@ _MARKUP = re.compile(r"(?:\s|```|</?[^<>\s{}\[\]]{1,80}>)*\Z")
 def _without_markup(text: str) -> str:
     """Return a text without the tags and fences behind its last bracket."""
     end = max(text.rfind("}"), text.rfind("]")) + 1
-    return text[:end] if end and _MARKUP.match(text, end) else text
+    if end and _MARKUP.match(text, end):
+        return text[:end]
+    return text
 
 
 def _from_json_text(

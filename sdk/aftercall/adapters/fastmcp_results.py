@@ -31,7 +31,9 @@ _TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
 def claims_of_tool(tool: Tool | None) -> ToolAnnotations | None:
     """Return what a tool claims of itself; None where it claims nothing."""
     claims = tool.annotations.model_dump(exclude_none=True) if tool and tool.annotations else None
-    return None if claims is None else ToolAnnotations.model_validate(claims)
+    if claims is None:
+        return None
+    return ToolAnnotations.model_validate(claims)
 
 
 def reader_of(own: "ToolResultReader", wanted: Deliverable | None) -> ResultReader[ToolResult]:
@@ -45,7 +47,9 @@ def note_success(
     reflected: ReflectedResult[ToolResult], checked: before_call.Checked, when: before_call.Noting
 ) -> ToolResult:
     """Return a success with what was changed in its meta and in a last text, and what is odd."""
-    result, followed, said = reflected.value(), reflected.followed, checked.said
+    result = reflected.value()
+    followed = reflected.followed
+    said = checked.said
     if not _is_outcome(result):
         return result
     changes = [*checked.changes, *(reflected.attempts[-1].changes if followed else ())]
@@ -71,7 +75,9 @@ def note_success(
     elif checked.warnings and when != "never":
         facts["warnings"] = [*checked.warnings]
         texts.append(before_call.warning_of(checked.warnings))
-    return rebuild_result(result, facts, texts) if facts else result
+    if facts:
+        return rebuild_result(result, facts, texts)
+    return result
 
 
 def advise_failure(
@@ -81,7 +87,9 @@ def advise_failure(
 
     All of it is in the meta too.
     """
-    raised, error, result = reflected.exception, reflected.error, reflected.result
+    raised = reflected.exception
+    error = reflected.error
+    result = reflected.result
     if isinstance(raised, _TOLD_AS_RESULT) and (reflected.advice or checked.changes):
         result = ToolResult(content=str(raised), is_error=True)
     elif raised is not None or error is None or result is None:
@@ -139,7 +147,8 @@ class ToolResultReader(McpResultReader):
         if type(cause).__name__ == _BODY_ERROR and cause is not None:
             cause = cause.__cause__
         if type(error) in (ToolError, ValidationError) and isinstance(cause, Exception):
-            shown, inner = str(error), str(cause)
+            shown = str(error)
+            inner = str(cause)
             return read_exception(cause, message=inner if inner and inner in shown else shown)
         return read_exception(error)
 
@@ -203,7 +212,9 @@ def delivered_value(result: ToolResult, wanted: Deliverable) -> object:
     None without any text.
     """
     if (structured := result.structured_content) is not None:
-        return structured if "result" in wanted.named else outcomes.unwrap_structured(structured)
+        if "result" in wanted.named:
+            return structured
+        return outcomes.unwrap_structured(structured)
     kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     values = [] if kind == "string" else [json_or_none(text) for text in texts]
@@ -217,4 +228,6 @@ def delivered_value(result: ToolResult, wanted: Deliverable) -> object:
         is_scalar = isinstance(value, int | float) and len(values) == 1 and kind is not None
         if isinstance(value, dict | list) or is_scalar:
             return value
-    return "\n".join(texts) if texts else None
+    if texts:
+        return "\n".join(texts)
+    return None

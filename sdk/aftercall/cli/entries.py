@@ -227,7 +227,8 @@ def _replace_members(entry: Content, members: Mapping[str, Content]) -> Content:
 
 
 def _not_wrapped(value: Content) -> str | None:
-    command, args = value.get("command"), value.get("args", [])
+    command = value.get("command")
+    args = value.get("args", [])
     if not isinstance(command, str) or not command:
         return _not_reached(value)
     if _program_name(command) == "aftercall":
@@ -238,7 +239,8 @@ def _not_wrapped(value: Content) -> str | None:
 
 
 def _not_reached(value: Content) -> str | None:
-    url, headers = value.get("url"), value.get("headers", {})
+    url = value.get("url")
+    headers = value.get("headers", {})
     if not isinstance(url, str) or value.get("env") or not isinstance(headers, Mapping):
         return "it has neither a command nor an address alone"
     address = urlsplit(url)

@@ -106,7 +106,9 @@ def _ask_service(client: str, body: bytes, given: dict[str, list[str]]) -> bytes
         )
         return b""
     _forget_said()
-    return b"" if answer.strip() in (b"", b"{}", b"null") else answer
+    if answer.strip() in (b"", b"{}", b"null"):
+        return b""
+    return answer
 
 
 def _post_body(url: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:

@@ -126,7 +126,9 @@ def _describe_promotion(promotion: Promotion | None) -> str:
 
 
 def _count_things(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+    if number == 1:
+        return f"{number:,} {thing}"
+    return f"{number:,} {thing}s"
 
 
 command = Command(

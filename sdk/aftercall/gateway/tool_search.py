@@ -140,7 +140,9 @@ class ToolSearch(CatalogTransform):
         ids = [f"{server}.{name}" for server, name in [self._locate(tool.name) for tool in tools]]
         try:
             async with asyncio.timeout(_SERVICE_S):
-                return await self._client.known_tools(ids, max_tokens=max_tokens) if ids else ""
+                if ids:
+                    return await self._client.known_tools(ids, max_tokens=max_tokens)
+                return ""
         except (AftercallError, TimeoutError) as error:
             _logger.debug("nothing is known of tools now: %s", type(error).__name__)
             return ""

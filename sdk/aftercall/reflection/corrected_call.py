@@ -200,7 +200,9 @@ def _same_place(leaf: _MaskedPart) -> Hashable:
 
 def _same_place_inside(leaf: _MaskedPart) -> Hashable:
     # A value without members states nothing by the place inside of it: then none is like another.
-    return (leaf.inside, leaf.text) if leaf.inside else leaf
+    if leaf.inside:
+        return (leaf.inside, leaf.text)
+    return leaf
 
 
 def _same_name(leaf: _MaskedPart) -> Hashable:
