@@ -35,9 +35,13 @@ _INTEGERS = 4
 """`accuracy_level`: what is multiplied is rounded to eight bits, a scale a block. With floats
 (level 1) the cosine is 1.0000 instead of 0.9998, and one short text takes twice as long."""
 _PARTS = (
-    "attention.self.query", "attention.self.key", "attention.self.value",
-    "attention.output.dense", "intermediate.dense", "output.dense",
-)  # fmt: skip
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "intermediate.dense",
+    "output.dense",
+)
 """A layer's matrices in the order in which they are needed."""
 _PREFIX = "inner."
 """Of the names in the package's graph."""
@@ -135,8 +139,18 @@ def _make_bert(config: Mapping[str, Any], weights: Weights) -> bytes:
         blocks = (rows, columns // BLOCK, BLOCK)
         codes = (found.codes.view(np.uint8) ^ 128).reshape(blocks)  # by 128 more, from 0 on
         scales = np.broadcast_to(found.scale, blocks[:2])
-        product = add("MatMulNBits", given, codes, scales, domain="com.microsoft", K=columns,
-                      N=rows, bits=8, block_size=BLOCK, accuracy_level=_INTEGERS)  # fmt: skip
+        product = add(
+            "MatMulNBits",
+            given,
+            codes,
+            scales,
+            domain="com.microsoft",
+            K=columns,
+            N=rows,
+            bits=8,
+            block_size=BLOCK,
+            accuracy_level=_INTEGERS,
+        )
         return add("Add", product, bias)
 
     def add_norm(name: str, *added: Any) -> str:

@@ -83,7 +83,7 @@ def sibling_of(
             edits=[],
         )
         for each in own
-    )  # fmt: skip
+    )
     return Sibling(other.tool_name, told)
 
 

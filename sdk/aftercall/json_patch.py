@@ -199,7 +199,8 @@ def value_at_pointer(document: JsonObject, path: str) -> JsonValue:
 
 def apply_in_place(document: JsonObject, operation: Operation) -> None:
     """Change `document` by one operation; where it does not fit, nothing is changed."""
-    if not (parts := parse_pointer(operation.path)):
+    parts = parse_pointer(operation.path)
+    if not parts:
         raise JsonPatchError("the whole document cannot be replaced; name a member")
     container: JsonValue = document
     for part in parts[:-1]:

@@ -119,9 +119,11 @@ def _passes_national(text: str) -> bool:
 
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = {
-    "luhn": _passes_luhn, "iban": _passes_iban, "national": _passes_national,
+    "luhn": _passes_luhn,
+    "iban": _passes_iban,
+    "national": _passes_national,
     "random": lambda text: looks_random(text, 16) and not UUID.fullmatch(text),
-}  # fmt: skip
+}
 
 
 def _mask_form(form: _Form, mask: Callable[[str], str], part: str) -> str:
@@ -236,7 +238,8 @@ def _find_named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
             words = _GRAMMAR["before"].match(before)
             name = (words[0][::-1] if words else "") + text[match.start() : end]
             own = bool(extra) and _is_own(name, extra)
-            if kind := ("secret" if own else name_kind(name)):
+            kind = "secret" if own else name_kind(name)
+            if kind:
                 yield _Named(kind, name.rpartition(" ")[2], match.start(), end)
 
 
@@ -267,14 +270,16 @@ _extra_names = lru_cache(maxsize=64)(keyword_pattern)
 
 def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
     """Where the value of a name stands, if it is a secret."""
-    if sign := _GRAMMAR["sign"].match(text, named.end):
+    sign = _GRAMMAR["sign"].match(text, named.end)
+    if sign:
         tag = sign[0].strip() == ">"
         if tag and text[max(0, named.start - len(named.name) - 1) : named.start].rfind("<") < 0:
             return None
         span = _assigned_span(named, text, sign.end())
         listed = sign[0].rstrip().endswith(",")  # `define('AUTH_KEY', '...')`, or a list of names
         return span if span and not (listed and not looks_random(text[slice(*span)], 12)) else None
-    if copula := _GRAMMAR["copula"].match(text, named.end):
+    copula = _GRAMMAR["copula"].match(text, named.end)
+    if copula:
         quoted = _quoted_span(text, copula.end())
         start, end = quoted or _plain_span(text, copula.end())
         value = text[start:end]
@@ -307,15 +312,18 @@ _MAX_RANDOM = 1024
 
 
 def _assigned_span(named: _Named, text: str, at: int) -> tuple[int, int] | None:
-    if (block := _GRAMMAR["block"].match(text, at)) and is_secret_value(named.kind, block["lines"]):
+    block = _GRAMMAR["block"].match(text, at)
+    if block and is_secret_value(named.kind, block["lines"]):
         return block.span("lines")
-    if wrapped := _GRAMMAR["wrapped"].match(text, at):
+    wrapped = _GRAMMAR["wrapped"].match(text, at)
+    if wrapped:
         at = wrapped.end()
     quoted = _quoted_span(text, at)
     start, end = quoted or _plain_span(text, at)
     if named.kind != "secret" and end - start > _MAX_RANDOM:
         return None
-    if scheme := _GRAMMAR["scheme"].match(text, start):
+    scheme = _GRAMMAR["scheme"].match(text, start)
+    if scheme:
         start, end = (scheme.end(), end) if quoted else _plain_span(text, scheme.end())
     value = text[start:end]
     least = 2 if named.kind == "secret" and value.isdecimal() else 3
@@ -324,7 +332,8 @@ def _assigned_span(named: _Named, text: str, at: int) -> tuple[int, int] | None:
     if len(value) < least:
         return None  # a number of tokens, a place among keys
     if quoted is None:
-        if app := _GRAMMAR["app_password"].match(text, start):
+        app = _GRAMMAR["app_password"].match(text, start)
+        if app:
             return app.span()
         if value.lower() in WORDS:
             return None
@@ -351,7 +360,8 @@ def _plain_span(text: str, at: int) -> tuple[int, int]:
 
 def _filled_span(text: str, at: int) -> tuple[int, int] | None:
     """Return a random token a few plain words behind a name: `Invalid API key provided: ...`."""
-    if (match := _GRAMMAR["filled"].match(text[at : at + 600])) is None:
+    match = _GRAMMAR["filled"].match(text[at : at + 600])
+    if match is None:
         return None
     words = re.findall(r"[a-z]+", match["fill"].lower())
     value = match["value"].rstrip(".")
@@ -380,7 +390,8 @@ def _secret_spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]
     for each in sorted(_find_named(text, extra), key=lambda named: named.start):
         if each.start < last or (each.kind == "random" and not _is_near(tokens, each.end)):
             continue
-        if (left := left - 1) < 0:
+        left = left - 1
+        if left < 0:
             yield each.start, len(text)
             return
         span = _value_of(each, text)
@@ -533,7 +544,8 @@ def _masking_steps(
 def _hinted_forms(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
     """Return the forms that a text hints at, in the order of the table."""
     found: set[_Form] = set()
-    if runs := [run for run in text.split() if len(run) >= _SHORT_RUN]:
+    runs = [run for run in text.split() if len(run) >= _SHORT_RUN]
+    if runs:
         found.update(_in_runs("\n".join(runs).lower(), max(map(len, runs))))
     if "@" in text and _AT.search(text):
         found.update(_GATED["at"])

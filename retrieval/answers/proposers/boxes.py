@@ -91,13 +91,16 @@ def unbox_options(case: Case) -> Iterator[Option]:
         ]
         if len(own) != 1 or len(rest) != len(value) - 1 or not is_stated(case):
             return
-        if any(key in {**others, **case.parameters} and {**others, **case.parameters}[key] != each
-               for key, each in rest.items()):  # fmt: skip
+        if any(
+            key in {**others, **case.parameters} and {**others, **case.parameters}[key] != each
+            for key, each in rest.items()
+        ):
             return  # two zones, and a place for one
         others |= rest
         edits.append(Replace(name=name, before=value, value=own[0]))
-    edits += [Add(name=key, value=each) for key, each in others.items()
-              if key not in case.parameters]  # fmt: skip
+    edits += [
+        Add(name=key, value=each) for key, each in others.items() if key not in case.parameters
+    ]
     if others:
         yield as_option(case, edits, "one member is the value, the others have places", _UNBOXED)
 
@@ -112,9 +115,13 @@ def into_free(case: Case) -> Iterator[Option]:
         unknown = view.unknown_parameters(inner) if view else []
         if not path and (len(unknown) < _SEVERAL or best_matches(unknown, missing)):
             continue  # one may be the object itself, under another name
-        if view and len(missing) == 1 and unknown and view.parameters[missing[0]].types == (
-            "object",
-        ) and not object_view(case.schema or {}, (*path, missing[0]), {}):  # fmt: skip
+        if (
+            view
+            and len(missing) == 1
+            and unknown
+            and view.parameters[missing[0]].types == ("object",)
+            and not object_view(case.schema or {}, (*path, missing[0]), {})
+        ):
             edits.append(Nest(name=missing[0], fields=tuple(unknown)).under_prefix(path))
     if edits:
         yield as_option(case, edits, "the fields belong into an object of theirs", _INTO_FREE)

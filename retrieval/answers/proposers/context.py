@@ -186,7 +186,8 @@ def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
         if stated.before[-1:] and stated.before[-1] in MONTHS:
             return None  # of a date
         numeric = [kind for kind in types or ("number",) if kind in ("integer", "number")]
-        if as_one := cast_to_one(stated.text, numeric):
+        as_one = cast_to_one(stated.text, numeric)
+        if as_one:
             return as_one[1]
     is_text = "string" in types or (not types and stated.form != "number")
     if is_text:

@@ -145,8 +145,9 @@ def _state_bound(
                 name, view, case.observed_values(name) if len(path) == 1 else None
             )
             of_setting = of_setting and value != 0  # nothing is not less of the same
-            yield StatedValue("stated", f"{who} states {side} {value}",
-                            "bound" if of_setting else "value")  # fmt: skip
+            yield StatedValue(
+                "stated", f"{who} states {side} {value}", "bound" if of_setting else "value"
+            )
 
 
 def _of_schema(

@@ -33,8 +33,15 @@ _NUMBERED = re.compile(r"(?:arg|argument|param|parameter|p)?_?(\d{1,2})", re.IGN
 _BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ", "x", "\u00d7")
 """What stands between two ends or parts, as far as it is written."""
 _IN_MARKS = frozenset("{}[]()<>\"'`")
-_ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"), ("min", "max"),
-         ("minimum", "maximum"), ("first", "last"))  # fmt: skip
+_ENDS = (
+    ("start", "end"),
+    ("begin", "end"),
+    ("from", "to"),
+    ("since", "until"),
+    ("min", "max"),
+    ("minimum", "maximum"),
+    ("first", "last"),
+)
 
 
 def names_of_tool(case: Case) -> frozenset[str]:
@@ -113,8 +120,11 @@ def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
     """Values under numbers (`arg0`, `arg1`), in the order in which the schema has its names."""
     strange = [name for name, _ in unknown_parameters(case) if name not in names_of_tool(case)]
     numbers = [int(found[1]) for name in strange if (found := _NUMBERED.fullmatch(name))]
-    absent = [each for each in object_in((case.schema or {}).get("properties"))
-              if each not in case.parameters]  # fmt: skip
+    absent = [
+        each
+        for each in object_in((case.schema or {}).get("properties"))
+        if each not in case.parameters
+    ]
     places = absent[: len(numbers)]
     if len(numbers) != len(strange) or not numbers or not lacks <= {*places}:
         return
@@ -160,8 +170,9 @@ def part_options(case: Case) -> Iterator[Option]:
                 continue
             if held:
                 edits: list[Edit] = [
-                    Replace(name=name, before=value, value=held), Flatten(name=name)
-                ]  # fmt: skip
+                    Replace(name=name, before=value, value=held),
+                    Flatten(name=name),
+                ]
                 yield as_option(case, edits, f"`{name}` holds `{pair[0]}` and `{pair[1]}`", _PARTED)
 
 
@@ -212,15 +223,21 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
 def split_off(case: Case) -> Iterator[Option]:
     """Yield a missing text that stands before another one: `owner` in `"repo": "acme/api"`."""
     missing = case.view.missing_parameters(case.parameters) if case.view and is_stated(case) else []
-    of = [(name, value) for name, value in case.parameters.items()
-          if not WORDS["held"].isdisjoint(words_of(name)) and isinstance(value, str)
-          and not is_redacted(value)]  # fmt: skip
+    of = [
+        (name, value)
+        for name, value in case.parameters.items()
+        if not WORDS["held"].isdisjoint(words_of(name))
+        and isinstance(value, str)
+        and not is_redacted(value)
+    ]
     holds = missing and not WORDS["holders"].isdisjoint(words_of(missing[0]))
     for name, value in of if len(missing) == len(of) == 1 and holds else ():
-        if found := _ONE_IN_ANOTHER.fullmatch(str(value)):
+        found = _ONE_IN_ANOTHER.fullmatch(str(value))
+        if found:
             edits: list[Edit] = [
-                put(case, missing[0], found[1]), Replace(name=name, before=value, value=found[2])
-            ]  # fmt: skip
+                put(case, missing[0], found[1]),
+                Replace(name=name, before=value, value=found[2]),
+            ]
             yield as_option(case, edits, f"`{name}` holds `{missing[0]}` before it", _PARTED)
 
 
@@ -301,8 +318,11 @@ def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
     numbers = re.findall(r"-?\d{1,15}(?:\.\d{1,15})?", text)
     if not view or len(needed) != 2 or len(numbers) != 2 or not _PLAIN.fullmatch(text):
         return None
-    held = {each: cast_to_one(one, view.parameters[each].types) for each, one in
-            zip(needed, numbers, strict=True) if each in view.parameters}  # fmt: skip
+    held = {
+        each: cast_to_one(one, view.parameters[each].types)
+        for each, one in zip(needed, numbers, strict=True)
+        if each in view.parameters
+    }
     made: JsonObject = {each: one[1] for each, one in held.items() if one is not None}
     are_numbers = all(is_number(each) for each in made.values())
     if len(made) == len(needed) and are_numbers:

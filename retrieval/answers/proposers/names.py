@@ -162,7 +162,8 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         yield one_edit(index, Rename(name=name, to=described[0]), reason, _DESCRIBED, source)
     if case.parameters[name] is True and (listed := _find_listing(case, name)):
         yield _as_flag(case, name, listed, source)
-    if listed := _find_listing(case, case.parameters[name]):
+    listed = _find_listing(case, case.parameters[name])
+    if listed:
         reason = f"the tool has no `{name}`; of the others only `{listed}` lists such a value"
         yield one_edit(index, Rename(name=name, to=listed), reason, _LISTED, source)
     reason = f"the tool has no `{name}`"
@@ -212,9 +213,11 @@ def _find_listing(case: Case, value: JsonValue) -> str | None:
         name
         for name in _absent_parameters(case)
         if isinstance(value, str)
-        and (((view := case.view_parameter(name)) and value in view.allowed)
-             or ((seen := case.observed_values(name)) and canonical_json(value) in seen.values))
-    ]  # fmt: skip
+        and (
+            ((view := case.view_parameter(name)) and value in view.allowed)
+            or ((seen := case.observed_values(name)) and canonical_json(value) in seen.values)
+        )
+    ]
     if len(found) == 1:
         return found[0]
     return None
@@ -226,9 +229,10 @@ def _find_described(case: Case, name: str) -> list[str]:
     return [
         target
         for target in _absent_parameters(case)
-        if (known := case.view_parameter(target)) and words <= known.described_by
+        if (known := case.view_parameter(target))
+        and words <= known.described_by
         and fits_types(case.parameters[name], known.types)
-    ]  # fmt: skip
+    ]
 
 
 def _remove_trials(case: Case, name: str) -> Trials:

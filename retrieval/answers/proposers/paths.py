@@ -43,9 +43,19 @@ _MISSING = re.compile(
 )
 _IS_URL = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+://")
 _OF_PATHS = frozenset(
-    ("path", "file", "filename", "filepath", "folder", "directory", "dir", "cwd", "root",
-     "workspace")
-)  # fmt: skip
+    (
+        "path",
+        "file",
+        "filename",
+        "filepath",
+        "folder",
+        "directory",
+        "dir",
+        "cwd",
+        "root",
+        "workspace",
+    )
+)
 _OF_FOLDERS = frozenset(
     ("cwd", "root", "directory", "dir", "workdir", "workspace", "base", "folder")
 )
@@ -91,10 +101,12 @@ def known_paths(case: Case) -> KnownPaths:
         known.whole.update(dict.fromkeys(text for text in paths if " " not in text))
         known.bases += [_forward_slashes(text) for text in sent if _ROOTED.match(text)]
         known.bases += [
-            _forward_slashes(v) for k, v in places
-            if not k.startswith(ARGUMENT) and _ROOTED.match(v)
+            _forward_slashes(v)
+            for k, v in places
+            if not k.startswith(ARGUMENT)
+            and _ROOTED.match(v)
             and not _OF_FOLDERS.isdisjoint(words_of(k.rpartition(".")[2]))
-        ]  # fmt: skip
+        ]
         folders = {
             _forward_slashes(text).rstrip("/") for text in paths if not _BLANK.search(text)
         } or {""}

@@ -34,8 +34,11 @@ _ME = frozenset(("me", "self", "myself", "current_user", "current-user"))
 _KINDS = frozenset(("not_found", "invalid", "not_allowed", "bad_format", "missing", "wrong_type"))
 _MAX_RECORDS = 300
 _ID_WORDS = WORDS["of_ids"]
-_SELF = re.compile(r"(?:get_?)?(?:me|myself|whoami|viewer|self)|\w*(?:current|authenticated|my)_?"
-                   r"(?:user|account|profile|login)|auth_?test", re.IGNORECASE)  # fmt: skip
+_SELF = re.compile(
+    r"(?:get_?)?(?:me|myself|whoami|viewer|self)|\w*(?:current|authenticated|my)_?"
+    r"(?:user|account|profile|login)|auth_?test",
+    re.IGNORECASE,
+)
 _NAMED = prior_trials("record.named")
 """The record that the sent value names."""
 _NEAR = prior_trials("record.near")
@@ -203,7 +206,8 @@ def _find_values(
     if value is not None:
         yield value, f"{_FROM} for {text!r}", _NAMED
     held = [str(v) for e in of_kind for k, v in e.fields.items() if wanted.takes_field(k)]
-    if near := _nearest_label(text, held):
+    near = _nearest_label(text, held)
+    if near:
         yield near, f"{_FROM}, and it is nearly what was sent", _NEAR
     if len(text) >= _SHORTEST and (near := _nearest_label(text, labels)):
         yield near, f"{_FROM}, and it is nearly what was sent", _NEAR
@@ -261,9 +265,10 @@ def _only_value(
     for record in records:
         fits_kind = bool(wanted.kind & record.kind) or not needs_kind
         held = [
-            (k, v) for k, v in record.fields.items()
+            (k, v)
+            for k, v in record.fields.items()
             if wanted.takes_field(k) and (fits_kind or words_of(k) == wanted.words)
-        ]  # fmt: skip
+        ]
         if not held and not needs_kind and wanted.is_id:
             held = [(k, v) for k, v in record.fields.items() if words_of(k)[-1:] == ("id",)][:1]
         held = [(k, v) for k, v in held if str(v) != text]

@@ -146,7 +146,8 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
     if _ENTITY.search(value):
         reason = "the same with the signs that a page writes otherwise"
         yield one_edit(index, put(case, name, unescape(value)), reason, _UNESCAPED, "parameters")
-    if (quoted := _requote_names(value, fault)) is not None:
+    quoted = _requote_names(value, fault)
+    if quoted is not None:
         reason = "texts and names in the quotes that this language has for them"
         yield one_edit(index, put(case, name, quoted), reason, _QUOTES, "error")
     is_past = _YEAR.match(value) is not None and "past" in words_of(case.reading.signature)
@@ -158,8 +159,9 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
             if isinstance(text, str) and text.startswith(f"{value[:4]}-")
         ]
         covers = frozenset({index})
-        yield Option(tuple(edits), "the year of the context", _THIS_YEAR, ("context",),
-                     covers=covers)  # fmt: skip
+        yield Option(
+            tuple(edits), "the year of the context", _THIS_YEAR, ("context",), covers=covers
+        )
 
 
 def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -171,8 +173,13 @@ def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     first, second = ends
     if are_texts or (is_number(first) and is_number(second) and first < second):
         reason = f"`{later}` and `{earlier}` are the wrong way round"
-        yield Option(exchange_values(case, later, earlier), reason, _REVERSED, ("error",),
-                     covers=frozenset({index}))  # fmt: skip
+        yield Option(
+            exchange_values(case, later, earlier),
+            reason,
+            _REVERSED,
+            ("error",),
+            covers=frozenset({index}),
+        )
 
 
 def exchange_values(case: Case, one: str, other: str) -> tuple[Edit, ...]:
@@ -218,13 +225,20 @@ def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
         own = words_of(name)
         its = words_of(other)
         if (
-            is_number(value) and is_number(held) and abs(value) > _QUARTER_TURN >= abs(held)
+            is_number(value)
+            and is_number(held)
+            and abs(value) > _QUARTER_TURN >= abs(held)
             and not {"lat", "latitude"}.isdisjoint(own)
             and not {"lon", "lng", "long", "longitude"}.isdisjoint(its)
-        ):  # fmt: skip
+        ):
             reason = f"`{name}` is beyond a pole, and `{other}` is not"
-            yield Option(exchange_values(case, name, other), reason, _CROSSED, ("parameters",),
-                         covers=frozenset({index}))  # fmt: skip
+            yield Option(
+                exchange_values(case, name, other),
+                reason,
+                _CROSSED,
+                ("parameters",),
+                covers=frozenset({index}),
+            )
 
 
 def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -232,13 +246,19 @@ def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
     edits: list[Edit] = [
         Replace(name=each, before=value, value=value // 1000)
         for each, value in case.parameters.items()
-        if isinstance(value, int) and _MILLIS <= value < 2 * _MILLIS
+        if isinstance(value, int)
+        and _MILLIS <= value < 2 * _MILLIS
         and (view := case.view_parameter(each)) is not None
         and not {"second", "seconds"}.isdisjoint(view.described_by)
-    ]  # fmt: skip
+    ]
     if any(isinstance(edit, Replace) and edit.name == name for edit in edits):
-        yield Option(tuple(edits), "the tool counts in seconds, not in thousandths", _IN_SECONDS,
-                     ("schema",), covers=frozenset({index}))  # fmt: skip
+        yield Option(
+            tuple(edits),
+            "the tool counts in seconds, not in thousandths",
+            _IN_SECONDS,
+            ("schema",),
+            covers=frozenset({index}),
+        )
 
 
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")

@@ -133,14 +133,21 @@ def _of_profile(case: Case, trials: Trials) -> Trials:
 
 # ------------------------------------------------------------------ refused values
 _LEVELS: dict[Nearness, str] = {
-    "same": "same", "last": "slip", "slip": "slip", "slips": "near", "start": "part", "cut": "part"
-}  # fmt: skip
+    "same": "same",
+    "last": "slip",
+    "slip": "slip",
+    "slips": "near",
+    "start": "part",
+    "cut": "part",
+}
 """Names of priors by nearness: equal up to case, misspelt, twice so, a part of it."""
 _NEAR_REASONS: dict[EvidenceSource, str] = {
-    "error": "the error lists it", "schema": "the schema states it",
-    "profile": "other sessions used it with success", "seed": "it is a well-known value",
+    "error": "the error lists it",
+    "schema": "the schema states it",
+    "profile": "other sessions used it with success",
+    "seed": "it is a well-known value",
     "session": "the session has it",
-}  # fmt: skip
+}
 SYNONYM = prior_trials("snap.synonym")
 _LIKE = prior_trials("snap.synonym.like")
 _NAMED = prior_trials("snap.named")  # "State.OPEN" -> "open"
@@ -296,7 +303,7 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         if (fault.kind != "not_found" or meets_form(value, form) is False)
         and (written := in_form(value, form)) is not None
         and not (view and misses_form(view, written))
-    }  # fmt: skip
+    }
     # Of several forms one that states all that there is.
     for form, written in sorted(found.items(), key=lambda each: not same_moment(value, each[1])):
         source: EvidenceSource = "error" if form in said and not fault.from_schema else "schema"
@@ -358,7 +365,8 @@ def _known_values(
     view = case.view_parameter(name)
     if view and (view.allowed or view.stated_values) and case.knows_tool:
         yield "schema", view.allowed or view.stated_values
-    if seen := case.observed_values(name):
+    seen = case.observed_values(name)
+    if seen:
         yield "profile", [common.value for common in seen.common_values()]
     listed = view is not None and len(view.stated_values) > 1
     if fault.kind in _NOT_KNOWN and not listed and not _is_name_for_id(case, name):
@@ -399,7 +407,8 @@ def _near_options(
         return  # `medium-high` is neither
     is_list = len(texts) > 1 or _lists_all(case, name, source)  # one quoted word is none
     if isinstance(value, str) and source in ("error", "schema") and is_list:
-        if same := synonym_of(strip_marks(value), list(texts)):
+        same = synonym_of(strip_marks(value), list(texts))
+        if same:
             reason = f"the listed value that means {'' if same[1] else 'nearly '}the same"
             trials = SYNONYM if same[1] else _LIKE
             yield one_edit(index, put(case, name, texts[same[0]]), reason, trials, source)
@@ -503,9 +512,10 @@ def _find_summands(case: Case, fault: Fault) -> list[Path]:
     groups = gather_values(
         (general_path(at), (at, number))
         for at, value in leaves_like(case.parameters, ())
-        if not isinstance(value, str) and (number := number_of(value)) is not None
+        if not isinstance(value, str)
+        and (number := number_of(value)) is not None
         and any(isinstance(step, int) for step in at)
-    )  # fmt: skip
+    )
     summed = [
         group
         for group in groups.values()

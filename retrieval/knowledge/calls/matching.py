@@ -149,9 +149,16 @@ class _Matching:
             self._add_stated(after, statement, before)
         elif recoding is not None:
             self._found.append(
-                Origined(after.path, "recoded", recoding.why, after.value, before.path,
-                         before.value, loses=recoding.loses)
-            )  # fmt: skip
+                Origined(
+                    after.path,
+                    "recoded",
+                    recoding.why,
+                    after.value,
+                    before.path,
+                    before.value,
+                    loses=recoding.loses,
+                )
+            )
         else:
             self._gone.append(before)
             self._new.append(after)
@@ -282,9 +289,16 @@ class _Matching:
         is_moved = recoding is None and gone.read is None
         rivals = self._keys.rival_places(gone, new, key)
         return Origined(
-            new.path, "moved" if is_moved else "recoded", why, new.value, source, gone.value, key,
-            recoding.loses if recoding else "", rivals,
-        )  # fmt: skip
+            new.path,
+            "moved" if is_moved else "recoded",
+            why,
+            new.value,
+            source,
+            gone.value,
+            key,
+            recoding.loses if recoding else "",
+            rivals,
+        )
 
     def _describe_place(self, path: Path) -> Place:
         name = last_key(path) or ""

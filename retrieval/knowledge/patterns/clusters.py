@@ -265,16 +265,51 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s(?![a-z]))[a-z
 _FILLER = frozenset({"an", "the", "of", "for", "and", "or", "any", "some", "capability", "etc"})
 """Words that show no two axes apart. `a` is none: `A/B testing`, `vitamin A`."""
 _IRREGULAR = {
-    "analyses": "analysis", "axes": "axis", "children": "child", "indices": "index",
-    "matrices": "matrix", "men": "man", "people": "person", "statuses": "status",
-    "vertices": "vertex", "viruses": "virus", "women": "woman", "movies": "movie",
-    "cookies": "cookie", "calories": "calorie", "lens": "lens", "lenses": "lens",
-    "metrics": "metric", "topics": "topic", "comics": "comic", "clinics": "clinic",
-}  # fmt: skip
+    "analyses": "analysis",
+    "axes": "axis",
+    "children": "child",
+    "indices": "index",
+    "matrices": "matrix",
+    "men": "man",
+    "people": "person",
+    "statuses": "status",
+    "vertices": "vertex",
+    "viruses": "virus",
+    "women": "woman",
+    "movies": "movie",
+    "cookies": "cookie",
+    "calories": "calorie",
+    "lens": "lens",
+    "lenses": "lens",
+    "metrics": "metric",
+    "topics": "topic",
+    "comics": "comic",
+    "clinics": "clinic",
+}
 _NO_PLURAL = frozenset(
-    ("alias", "always", "atlas", "aws", "bias", "canvas", "chaos", "devops", "dns", "gps", "https",
-     "ios", "kubernetes", "macos", "news", "rss", "series", "sms", "species", "tls")
-)  # fmt: skip
+    (
+        "alias",
+        "always",
+        "atlas",
+        "aws",
+        "bias",
+        "canvas",
+        "chaos",
+        "devops",
+        "dns",
+        "gps",
+        "https",
+        "ios",
+        "kubernetes",
+        "macos",
+        "news",
+        "rss",
+        "series",
+        "sms",
+        "species",
+        "tls",
+    )
+)
 """Words whose final s is their own, next to those in ss, us, is and ics."""
 _SHORTEST_PLURAL = 4
 """Letters from which on a final s is taken for a plural: `gas`, `bus` and `as` are none."""
@@ -291,7 +326,8 @@ def normalised_axes(axes: Iterable[str]) -> dict[str, str]:
     for looked_at, axis in enumerate(axes):
         if looked_at == _MAX_LISTED or len(found) == MAX_AXES:
             break
-        if normalised := normalise_axis(axis):
+        normalised = normalise_axis(axis)
+        if normalised:
             found.setdefault(normalised, axis)
     return found
 

@@ -96,10 +96,18 @@ def json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
 
 _ARTICLE = re.compile(r"^(?:an?|the|one of|type|of type|valid) ", re.IGNORECASE)
 _TYPE_STARTS: list[tuple[str, JsonType]] = [
-    ("[]", "array"), ("map[", "object"), ("list<", "array"), ("array<", "array"),
-    ("map<", "object"), ("struct ", "object"), ("vec<", "array"), ("dict[", "object"),
-    ("list[", "array"), ("tuple[", "array"), ("set[", "array"),
-]  # fmt: skip
+    ("[]", "array"),
+    ("map[", "object"),
+    ("list<", "array"),
+    ("array<", "array"),
+    ("map<", "object"),
+    ("struct ", "object"),
+    ("vec<", "array"),
+    ("dict[", "object"),
+    ("list[", "array"),
+    ("tuple[", "array"),
+    ("set[", "array"),
+]
 
 
 def _json_type(name: str) -> JsonType | None:
@@ -125,7 +133,8 @@ def values_in(text: str) -> tuple[JsonValue, ...]:
     if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
         return tuple(_read_scalar(part) for part in text[1:-1].split())  # as Go prints it
     text = text.strip().rstrip(".").strip("[](){} ")
-    if in_quotes := quoted_in(text):
+    in_quotes = quoted_in(text)
+    if in_quotes:
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
     return tuple(_read_scalar(part) for part in parts if part and len(part) <= 100)
@@ -185,9 +194,13 @@ _STOPPING = frozenset(_DIALECTS["unwrap"]["stops_at_first"])
 
 def _make_phrase(row: dict[str, Any]) -> Phrase:
     return Phrase(
-        f"(?im){row['pattern']}", row["fault"], tuple(row["cues"]), tuple(row.get("types", ())),
-        row.get("format"), row.get("dialect") in _STOPPING,
-    )  # fmt: skip
+        f"(?im){row['pattern']}",
+        row["fault"],
+        tuple(row["cues"]),
+        tuple(row.get("types", ())),
+        row.get("format"),
+        row.get("dialect") in _STOPPING,
+    )
 
 
 _TABLE = read_word_table("knowledge/reading/phrases.toml")
@@ -274,7 +287,8 @@ _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re
 
 def read_at(place: Path, text: str) -> list[Fault]:
     """Return what a text states of the value at a place, which it may name or not."""
-    if formed := [put_at(place, fault) for _, fault in _match_phrases(_FORMS, text)]:
+    formed = [put_at(place, fault) for _, fault in _match_phrases(_FORMS, text)]
+    if formed:
         return formed
     clear = [
         put_at(place, fault)
@@ -293,8 +307,11 @@ def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
     constant stated, that alternative is not the one whose name the value has.
     """
     unions = [fault.path for fault in faults if fault.of_union]
-    kept = [each for each in faults if each.of_union or each.kind != "invalid"
-            or each.path not in unions]  # fmt: skip
+    kept = [
+        each
+        for each in faults
+        if each.of_union or each.kind != "invalid" or each.path not in unions
+    ]
     for place in unions:
         below = [each for each in kept if each.path[: len(place)] == place and not each.of_union]
         tags = [each for each in below if each.kind == "not_allowed" and len(each.allowed) == 1]
@@ -410,7 +427,8 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             near = groups.get("near")
             if value is not None and phrase in _FORMS:
                 value = _unquote_value(value)
-            if index := groups.get("index"):
+            index = groups.get("index")
+            if index:
                 place = (*place, int(index))
             given = json_types([groups.get("given", "")])
             fault = Fault("invalid", place, value_text=value, suggested=near, given_types=given)
@@ -546,7 +564,8 @@ def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
             given = "str"
     elif given is None:  # of a sequence
         yield Fault("wrong_type", expected_types=expected, given_types=("string", "array"))
-    if types := json_types([given or ""]):
+    types = json_types([given or ""])
+    if types:
         yield Fault("wrong_type", expected_types=expected, given_types=types)
 
 
@@ -572,18 +591,25 @@ def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
 
 
 def beyond_bound(
-    path: Path, low: float | None, high: float | None, *,
-    exclusive: bool = False, of_length: bool = False,
-) -> Fault:  # fmt: skip
+    path: Path,
+    low: float | None,
+    high: float | None,
+    *,
+    exclusive: bool = False,
+    of_length: bool = False,
+) -> Fault:
     """Return a number, length or count beyond a bound.
 
     `exclusive` where the bound itself is, too.
     """
     return Fault(
-        "out_of_range", path, of_length=of_length, exclusive=exclusive,
+        "out_of_range",
+        path,
+        of_length=of_length,
+        exclusive=exclusive,
         minimum=None if low is None else low + exclusive,
         maximum=None if high is None else high - exclusive,
-    )  # fmt: skip
+    )
 
 
 def _path_steps(parts: JsonValue | list[str]) -> Path:

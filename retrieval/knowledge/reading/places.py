@@ -87,7 +87,8 @@ def _named_places(fault: Fault, call: JsonObject) -> list[Path]:
         steps = path[start:]
         if is_missing and start == 1 and not _is_of_type(str(before[0])):
             continue  # what the missing one is in is missing itself
-        if found := list(islice(_walk_path(call, (), steps, is_missing=is_missing), _MAX_FOUND)):
+        found = list(islice(_walk_path(call, (), steps, is_missing=is_missing), _MAX_FOUND))
+        if found:
             if len(steps) > 1 or not is_missing:
                 return found
             return _in_object(fault, call, found)

@@ -40,12 +40,14 @@ _MASKS: list[tuple[re.Pattern[str], str]] = [
     (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s'\"`<>)\]]+", re.IGNORECASE), "<url>"),
     (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}\b"), "<email>"),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"),
-     "<date>"),
+    (
+        re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"),
+        "<date>",
+    ),
     (re.compile(r"(?<![\w<])(?:~|\.{1,2})?(?:/[\w.@%+~-]+){2,}/?|\b[A-Z]:\\[^\s'\"]+"), "<path>"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b", re.IGNORECASE), "<hex>"),
     (re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?![\w])"), "<n>"),
-]  # fmt: skip
+]
 _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|`([^`\n]*)`")
 
 
@@ -158,9 +160,13 @@ def _is_echo(value: JsonValue, parameters: JsonObject) -> bool:
     if not parameters or not isinstance(value, dict) or not value:
         return False
     held = value.get("arguments", value.get("params", value)) if len(value) <= 2 else value
-    return isinstance(held, dict) and bool(held) and all(
-        name in parameters and same_json(parameters[name], each) for name, each in held.items()
-    )  # fmt: skip
+    return (
+        isinstance(held, dict)
+        and bool(held)
+        and all(
+            name in parameters and same_json(parameters[name], each) for name, each in held.items()
+        )
+    )
 
 
 def _words_of(value: JsonValue, depth: int = 0) -> list[str]:

@@ -130,9 +130,7 @@ def _is_content(value: JsonValue) -> bool:
 _MAX_EDITS = 20
 """A repair of more edits is another call."""
 _MAX_DEPTH = 8
-_Candidate: TypeAlias = (
-    ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
-)  # fmt: skip
+_Candidate: TypeAlias = ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
 # Candidates that are the same for every change; tried where they could explain it.
 _FROM_ERROR = ed.FromError(name="")
 _CLAMP = ed.Clamp(name="")
@@ -192,7 +190,8 @@ class _Search:
         gone = [name for name in before if name not in after]
         new = [name for name in after if name not in before]
         for source in tuple(gone):
-            if target := _moved_to(before[source], new, after):
+            target = _moved_to(before[source], new, after)
+            if target:
                 yield ed.Rename(name=source, to=target).under_prefix(path)
                 if not same_json(before[source], after[target]):
                     yield ed.Cast(name=target, to=type_of(after[target])).under_prefix(path)

@@ -126,9 +126,11 @@ def _of_texts(text: str, after: str) -> Iterator[ed.Form]:
 
 
 _DATES = {
-    r"\d{4}-\d\d-\d\d": "YYYY-MM-DD", r"\d{4}/\d\d/\d\d": "YYYY/MM/DD", r"\d{8}": "YYYYMMDD",
+    r"\d{4}-\d\d-\d\d": "YYYY-MM-DD",
+    r"\d{4}/\d\d/\d\d": "YYYY/MM/DD",
+    r"\d{8}": "YYYYMMDD",
     r"\d\d/\d\d/\d{4}": "DD/MM/YYYY",
-}  # fmt: skip
+}
 
 
 def _of_containers(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
@@ -299,9 +301,11 @@ class _Pair:
         free = [
             each
             for each in self.sources
-            if each.is_free and isinstance(each.value, str | int | float)
-            and not isinstance(each.value, bool) and str(each.value)
-        ]  # fmt: skip
+            if each.is_free
+            and isinstance(each.value, str | int | float)
+            and not isinstance(each.value, bool)
+            and str(each.value)
+        ]
         while rest:
             at = {rest.find(str(each.value)): each for each in reversed(free)}
             at.pop(-1, None)

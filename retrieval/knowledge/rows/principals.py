@@ -193,7 +193,8 @@ class FairWeights:
         weight = 0.0
         others = calls
         for agent, made in agents.items():
-            if (voice := self.of_agent.get(agent)) is not None:
+            voice = self.of_agent.get(agent)
+            if voice is not None:
                 weight += made * voice
                 others -= made
         return weight + others * self.of_others

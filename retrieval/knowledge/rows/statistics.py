@@ -32,8 +32,14 @@ TrialKind = Literal["success", "weak", "referral", "failure", "low", "medium", "
 A referral is an honest tool's word: it speaks against the tool in scenarios like that one, where it
 counts as a failure, and nowhere else."""
 _RANK: dict[TrialKind, int] = {
-    "success": 0, "weak": 1, "referral": 2, "failure": 3, "low": 4, "medium": 5, "high": 6,
-}  # fmt: skip
+    "success": 0,
+    "weak": 1,
+    "referral": 2,
+    "failure": 3,
+    "low": 4,
+    "medium": 5,
+    "high": 6,
+}
 _VALUES: dict[TrialKind, float] = {"success": 1.0, "weak": 0.5}
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""

@@ -28,8 +28,9 @@ _NO_GROUPS: frozenset[int] = frozenset()
 
 
 def _share_group(groups: dict[str, frozenset[int]], one: str, other: str) -> bool:
-    mine, its = (groups.get(word, groups.get(word.removesuffix("s"), _NO_GROUPS))
-                 for word in (one, other))  # fmt: skip
+    mine, its = (
+        groups.get(word, groups.get(word.removesuffix("s"), _NO_GROUPS)) for word in (one, other)
+    )
     return not mine.isdisjoint(its)
 
 
@@ -182,9 +183,10 @@ def named_in(text: str, known: Sequence[str]) -> str | None:
     found = {
         value: places
         for value in known[:_MAX_KNOWN]
-        if (parts := words_of(value[:_MAX_NAME])) and len(parts) < len(words)
+        if (parts := words_of(value[:_MAX_NAME]))
+        and len(parts) < len(words)
         and (places := [at for at in range(len(words)) if words[at : at + len(parts)] == parts])
-    }  # fmt: skip
+    }
     longest = max(found, key=lambda value: len(words_of(value)), default=None)
     inside = set(words_of(longest or ""))
     alone = all(set(words_of(value)) <= inside for value in found)
@@ -431,14 +433,49 @@ _OTHER_WORD = 0.5
 _CONTENTS = frozenset(("string", "str", "text", "value", "content"))
 """Words for what a text parameter holds."""
 _WHICH = WORDS["aspects"] - WORDS["harmless"] - _CONTENTS | frozenset(
-    ("base", "head", "default", "current", "previous", "next", "backup", "alternate", "primary",
-     "secondary", "fallback", "original", "other", "parent", "home", "work")
-)  # fmt: skip
+    (
+        "base",
+        "head",
+        "default",
+        "current",
+        "previous",
+        "next",
+        "backup",
+        "alternate",
+        "primary",
+        "secondary",
+        "fallback",
+        "original",
+        "other",
+        "parent",
+        "home",
+        "work",
+    )
+)
 """Words that say which of several things: `base_branch` is not the branch that is meant."""
 _OF_ITSELF = frozenset(
-    (*WORDS["harmless"], "value", "string", "address", "path", "list", "data", "field", "param",
-     "parameter", "input", "content", "contents", "uri", "url", "body", "query", "term", "file")
-)  # fmt: skip
+    (
+        *WORDS["harmless"],
+        "value",
+        "string",
+        "address",
+        "path",
+        "list",
+        "data",
+        "field",
+        "param",
+        "parameter",
+        "input",
+        "content",
+        "contents",
+        "uri",
+        "url",
+        "body",
+        "query",
+        "term",
+        "file",
+    )
+)
 """Last words that add nothing: `recipient_address` is the recipient, `recipient_bank` a bank."""
 
 

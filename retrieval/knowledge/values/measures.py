@@ -57,7 +57,8 @@ def measure_text(text: str, name: str, described_by: Collection[str]) -> float |
     """The number that a text says in the unit that a parameter's name or else description says."""
     if len(text) > _LONGEST:
         return None
-    if times := _TIMES.fullmatch(text.strip()):
+    times = _TIMES.fullmatch(text.strip())
+    if times:
         return float(times[1])
     thousands = _THOUSANDS.fullmatch(text.strip())
     if thousands and not _OF_MONEY.isdisjoint(words_of(name)):
@@ -90,8 +91,11 @@ def span_forms(text: str) -> Iterator[str]:
     parts = [(whole // 3600, "H"), (whole // 60 % 60, "M"), (whole % 60, "S")]
     yield "PT" + "".join(f"{count}{letter}" for count, letter in parts if count)
     yield " ".join(f"{count}{letter.lower()}" for count, letter in parts if count)
-    yield from (f"{whole // one}{unit}" for unit, one in (("h", 3600), ("m", 60), ("s", 1))
-                if whole % one == 0)  # fmt: skip
+    yield from (
+        f"{whole // one}{unit}"
+        for unit, one in (("h", 3600), ("m", 60), ("s", 1))
+        if whole % one == 0
+    )
     yield ":".join(f"{count:02}" for count, _ in parts)
 
 

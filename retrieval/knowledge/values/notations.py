@@ -44,7 +44,8 @@ def object_in(value: JsonValue) -> JsonObject:
     Else an empty one.
     """
     if isinstance(value, list):
-        if named := named_in_list(value):
+        named = named_in_list(value)
+        if named:
             return named
         if len(value) != 1:
             return _read_options(value)
@@ -166,7 +167,8 @@ def _in_notation(text: str) -> JsonObject:
     lines = [_LINE.fullmatch(line.strip()) for line in text.splitlines()]
     if lines and all(lines):
         return {line[1]: json_or_text(line[2]) for line in lines if line}
-    if cells := cells_in(text):
+    cells = cells_in(text)
+    if cells:
         names, *rows = cells
         is_one = len(rows) == 1 and len(rows[0]) == len(names) and all(map(str.isidentifier, names))
         return dict(zip(names, map(json_or_text, rows[0]), strict=True)) if is_one else {}

@@ -26,9 +26,7 @@ from aftercall.redaction import DEFAULT_REDACTOR
 
 _KEYS: tuple[tuple[str, ...], ...] = (("mcpServers",), ("servers",))  # the latter is VS Code's
 _URLS = ("url", "httpUrl", "serverUrl", "uri")
-_HTTP = (
-    None, "http", "streamable-http", "streamableHttp", "streamable_http", "remote",
-)  # fmt: skip
+_HTTP = (None, "http", "streamable-http", "streamableHttp", "streamable_http", "remote")
 _OTHER_LOGINS = frozenset({"headersHelper", "oauth", "auth", "bearer_token_env_var"})
 _SHOWN = 400
 Content = dict[str, Any]
@@ -198,7 +196,8 @@ def _walk_servers(content: Content, keys: Keys) -> Iterator[Any]:
 def _wrap_entry(
     name: str, entry: Content, url_key: str, run: Sequence[str], more: Sequence[str]
 ) -> tuple[Content, str]:
-    if reason := _not_wrapped(entry):
+    reason = _not_wrapped(entry)
+    if reason:
         return entry, f": left as it is: {reason}"
     label = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:64].lstrip("_.-") or "server"
     args = [*run[1:], "--server", label, *more]
@@ -272,7 +271,8 @@ def _unwrap_entry(entry: Content, url_key: str) -> tuple[Content, str, str]:
             del made["args"]
         return made, url_key, _show_difference(words, old)
     given = dict(pairwise(words))
-    if (url := given.get("--url")) is None:
+    url = given.get("--url")
+    if url is None:
         what = ": left as it is: it does not say what it was before; see the copy"
         return entry, url_key, what
     before: dict[str, Content] = {"command": {"url": url}, "args": {}}

@@ -92,7 +92,8 @@ def _ask_service(client: str, body: bytes, given: dict[str, list[str]]) -> bytes
     words += [f"except={_quote_url(each)}" for each in given["--except"]]
     path = f"/hooks/{_quote_url(client)}" + ("?" + "&".join(words) if words else "")
     headers = {"Content-Type": "application/json", "Connection": "close"}
-    if key := _read_key(given["--key-file"]):
+    key = _read_key(given["--key-file"])
+    if key:
         headers["Authorization"] = f"Bearer {key}"
     post = _post_body if url.startswith("http://") else _post_securely
     try:
