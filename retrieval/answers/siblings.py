@@ -38,7 +38,9 @@ def may_be_siblings(tool: ToolKey, others: Iterable[ToolKey]) -> list[ToolKey]:
     mine = _without_verbs(tool.tool_name, tool.server_name)
     found = []
     for other in others:
-        if other == tool or other.tool_name == "":
+        if other == tool:
+            continue
+        if other.tool_name == "":
             continue
         is_elsewhere = other.server_name != tool.server_name
         theirs = _without_verbs(other.tool_name, other.server_name)
@@ -73,7 +75,9 @@ def sibling_of(
     theirs = {key for each in own for part in (each.failed, each.mended) for key in _all_keys(part)}
     spelt = map_spelling(theirs, mine)
     sent = {key for each in own for key in each.failed}
-    if not sent or len({spelt[key] for key in sent} & mine) < _ALIKE * len(sent):
+    if not sent:
+        return None
+    if len({spelt[key] for key in sent} & mine) < _ALIKE * len(sent):
         return None
     told = tuple(
         replace(

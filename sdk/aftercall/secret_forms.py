@@ -196,7 +196,9 @@ def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
 
 # --- Names in texts ---------------------------------------------------------------------------
 def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> bool:
-    if not ROOTS.isdisjoint(words) or GLUED.search(lower):
+    if not ROOTS.isdisjoint(words):
+        return True
+    if GLUED.search(lower):
         return True
     parts = (each for last in COMPOUNDS.keys() & words for each in COMPOUNDS[last])
     if any(each <= words for each in parts) and compound_pattern().search(lower):
@@ -365,9 +367,15 @@ def _filled_span(text: str, at: int) -> tuple[int, int] | None:
         return None
     words = re.findall(r"[a-z]+", match["fill"].lower())
     value = match["value"].rstrip(".")
-    if len(words) > 4 or not _SLIPS.isdisjoint(words) or not looks_random(value, 16):
+    if len(words) > 4:
         return None
-    if (words and UUID.fullmatch(value)) or (len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value)):
+    if not _SLIPS.isdisjoint(words):
+        return None
+    if not looks_random(value, 16):
+        return None
+    if words and UUID.fullmatch(value):
+        return None
+    if len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value):
         return None
     return at + match.start("value"), at + match.start("value") + len(value)
 
@@ -388,7 +396,9 @@ def _secret_spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]
     left = _LEAST_NAMES + len(text) // _NAMES_APART
     tokens = [token.span() for token in _TOKEN.finditer(text)]
     for each in sorted(_find_named(text, extra), key=lambda named: named.start):
-        if each.start < last or (each.kind == "random" and not _is_near(tokens, each.end)):
+        if each.start < last:
+            continue
+        if each.kind == "random" and not _is_near(tokens, each.end):
             continue
         left = left - 1
         if left < 0:
@@ -470,7 +480,11 @@ def mask_secrets(
     `extra_names` are further names of secrets, in snake case; `hints` what `text` and others may
     hold, where that is known.
     """
-    if len(text) < LEAST or text.isalpha() or hints == NOTHING:
+    if len(text) < LEAST:
+        return text
+    if text.isalpha():
+        return text
+    if hints == NOTHING:
         return text
     before = None
     while text != before:
@@ -507,7 +521,9 @@ def _mask_encoded(text: str, mask: Callable[[str], str], extra_names: frozenset[
 
 def _find_plain(extra_names: frozenset[str], text: str) -> list[tuple[int, int]]:
     """Where secrets stand in a text, without a look behind its escapes."""
-    if len(text) < LEAST or (hints := _plain_hints(text, extra_names)) == NOTHING:
+    if len(text) < LEAST:
+        return []
+    if (hints := _plain_hints(text, extra_names)) == NOTHING:
         return []
     kind = "place"
     while f"[hashed:{kind}:" in text:

@@ -102,7 +102,9 @@ def is_secret_value(kind: Kind | None, value: object) -> bool:
     if kind == "random":
         is_random = isinstance(value, str) and looks_random(text, 16)
         return is_random and not names_place(text)
-    if text.lower() in NO_SECRETS or _PATH.search(text):
+    if text.lower() in NO_SECRETS:
+        return False
+    if _PATH.search(text):
         return False
     return bool(re.fullmatch(r"\d{4,12}", text)) or (
         isinstance(value, str) and len(text) >= LEAST and not text.isdecimal()
@@ -133,7 +135,9 @@ def names_place(text: str) -> bool:
 
 def looks_random(text: str, least: int) -> bool:
     """Whether one run of letters and digits in `text` changes its kind of character often."""
-    if len(text) < least or any(char.isspace() for char in text):
+    if len(text) < least:
+        return False
+    if any(char.isspace() for char in text):
         return False
     if UUID.fullmatch(text):
         return True
@@ -144,7 +148,11 @@ def looks_random(text: str, least: int) -> bool:
 
 def looks_like_password(text: str) -> bool:
     """Letters with a digit or a sign within, or a capital where no sentence has one."""
-    if len(text) < LEAST or _PATH.search(text) or MASKED.search(text):
+    if len(text) < LEAST:
+        return False
+    if _PATH.search(text):
+        return False
+    if MASKED.search(text):
         return False
     if text.isdecimal():
         return True

@@ -182,7 +182,9 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
     """
     total = np.cumsum(weights)
     good = np.cumsum(weights * values)
-    if not len(total) or total[-1] < 2 * LEAST_SIDE:
+    if not len(total):
+        return 0
+    if total[-1] < 2 * LEAST_SIDE:
         return 0
     gains = (
         _log_likelihood(good[:-1], total[:-1])

@@ -98,7 +98,9 @@ def _exact_part(case: Case, index: int, name: str, fault: Fault) -> Iterator[Opt
     """The only part of a text that has the stated length, or the code that its word stands for."""
     text = str(case.parameters[name])
     length = fault.maximum
-    if fault.minimum != length or length is None:
+    if fault.minimum != length:
+        return
+    if length is None:
         return
     parts = {each for each in re.split(r"[\s:/?&=#]+", text) if each != text}
     found = {each for each in parts if len(each) == length}

@@ -83,13 +83,21 @@ def unbox_options(case: Case) -> Iterator[Option]:
     others: JsonObject = {}
     for name, value in unknown_parameters(case):
         known = case.view_parameter(name)
-        if known is None or not isinstance(value, dict) or len(value) < 2:
+        if known is None:
+            continue
+        if not isinstance(value, dict):
+            continue
+        if len(value) < 2:
             continue
         rest = {key: each for key, each in value.items() if key in names_of_tool(case)}
         own = [
             each for key, each in value.items() if key not in rest and fits_types(each, known.types)
         ]
-        if len(own) != 1 or len(rest) != len(value) - 1 or not is_stated(case):
+        if len(own) != 1:
+            return
+        if len(rest) != len(value) - 1:
+            return
+        if not is_stated(case):
             return
         if any(
             key in {**others, **case.parameters} and {**others, **case.parameters}[key] != each

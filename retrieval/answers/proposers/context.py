@@ -78,7 +78,11 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 def _restate_value(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Option]:
     """Yield the sent value as the context writes it: in other letter case, or without its slip."""
-    if not isinstance(sent, str) or not sent or case.context is None:
+    if not isinstance(sent, str):
+        return
+    if not sent:
+        return
+    if case.context is None:
         return
     begun = _CUT.match(sent.strip())
     whole = _begun_with(case.context, begun[1]) if begun else set()
@@ -167,7 +171,11 @@ def _grade_stated(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValu
         if longest is not None and len(stated.text) > _TOO_LONG * longest:
             continue
         value = _as_one_of(stated, types)
-        if value is None or value == sent or (view and view.allowed and value not in view.allowed):
+        if value is None:
+            continue
+        if value == sent:
+            continue
+        if view and view.allowed and value not in view.allowed:
             continue
         if view and isinstance(value, str) and misses_form(view, value):
             continue

@@ -127,7 +127,9 @@ def _state_bound(
     case: Case, path: Path, value: JsonValue, former: JsonValue, view: ParameterView | None
 ) -> Iterator[StatedValue]:
     """Yield the bound that a number was moved to: only a setting may be moved there."""
-    if not is_number(value) or not is_number(former):
+    if not is_number(value):
+        return
+    if not is_number(former):
         return
     name = str(path[-1])
     of_error = [f for f in case.faults if f.kind == "out_of_range" and not f.of_length]
@@ -183,7 +185,11 @@ def _of_fault(fault: Fault, value: JsonValue, former: JsonValue) -> Iterator[Sta
             yield StatedValue("stated", "the error lists the word")
     total = number_of(fault.stated)
     wrong = number_of(fault.value_text)
-    if total is None or wrong is None or not (is_number(value) and is_number(former)):
+    if total is None:
+        return
+    if wrong is None:
+        return
+    if not (is_number(value) and is_number(former)):
         return
     if round(former + total - wrong, 6) == round(value, 6):
         yield StatedValue("stated", "so that the sum is the total that the error states")
@@ -208,7 +214,9 @@ def _state_usual(
 ) -> Iterator[StatedValue]:
     """Yield how many successes have a value, for a setting: a subject's is no one else's to say."""
     seen = case.observed_values(str(path[0])) if len(path) == 1 else None
-    if seen is None or not is_setting(str(path[0]), view, seen):
+    if seen is None:
+        return
+    if not is_setting(str(path[0]), view, seen):
         return
     count = next((c.count for c in seen.common_values() if same_json(c.value, value)), 0)
     if count:

@@ -94,13 +94,17 @@ def is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
 
 def by_position(case: Case) -> Iterator[Option]:
     """Yield values in a list without their names, as many as the call lacks."""
-    if case.view is None or case.view.source != "schema":
+    if case.view is None:
+        return
+    if case.view.source != "schema":
         return
     lacks = set(case.view.missing_parameters(case.parameters))
     # The schema has them in the order of the tool's maker; the view sorts them.
     missing = [each for each in object_in((case.schema or {}).get("properties")) if each in lacks]
     for name, value in unknown_parameters(case):
-        if name in case.view.parameters or not isinstance(value, list):
+        if name in case.view.parameters:
+            continue
+        if not isinstance(value, list):
             continue
         fit = (
             len(value) == len(missing) > 1
@@ -126,7 +130,11 @@ def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
         if each not in case.parameters
     ]
     places = absent[: len(numbers)]
-    if len(numbers) != len(strange) or not numbers or not lacks <= {*places}:
+    if len(numbers) != len(strange):
+        return
+    if not numbers:
+        return
+    if not lacks <= {*places}:
         return
     if numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1))):
         edits = [Rename(name=name, to=to) for name, to in zip(strange, places, strict=False)]
@@ -135,7 +143,9 @@ def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
 
 def part_options(case: Case) -> Iterator[Option]:
     """Two values that stand in one: both ends of a range, or the only two that are missing."""
-    if case.view is None or case.view.source != "schema":
+    if case.view is None:
+        return
+    if case.view.source != "schema":
         return
     names = names_of_tool(case)
     strange = [
@@ -212,7 +222,9 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
     ):
         return ()  # two words are mostly one value
     parts = value.split(mark) if isinstance(value, str) else value
-    if not isinstance(parts, list) or len(parts) != 2:
+    if not isinstance(parts, list):
+        return ()
+    if len(parts) != 2:
         return ()
     found = tuple(part.strip() if isinstance(part, str) else part for part in parts)
     if any(isinstance(each, dict | list) or each in ("", None) for each in found):
@@ -316,7 +328,13 @@ def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
     needed = list(object_in(part.get("properties")))  # the view sorts them
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     numbers = re.findall(r"-?\d{1,15}(?:\.\d{1,15})?", text)
-    if not view or len(needed) != 2 or len(numbers) != 2 or not _PLAIN.fullmatch(text):
+    if not view:
+        return None
+    if len(needed) != 2:
+        return None
+    if len(numbers) != 2:
+        return None
+    if not _PLAIN.fullmatch(text):
         return None
     held = {
         each: cast_to_one(one, view.parameters[each].types)
@@ -337,14 +355,20 @@ def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
     """Return an object of an amount and its currency or unit for `12.90 EUR`, `5 mM`."""
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     found = _MONEY.fullmatch(text.strip())
-    if view is None or found is None:
+    if view is None:
+        return None
+    if found is None:
         return None
     amount = found["amount"] or found["after"]
     unit = found["code"] or found["before"]
     fields = view.parameters.values()
     of_unit = [each for each in fields if unit in each.allowed or "currency" in words_of(each.name)]
     of_amount = [each for each in fields if not {"amount", "value"}.isdisjoint(words_of(each.name))]
-    if len(of_unit) != 1 or len(of_amount) != 1 or of_unit == of_amount:
+    if len(of_unit) != 1:
+        return None
+    if len(of_amount) != 1:
+        return None
+    if of_unit == of_amount:
         return None
     held = cast_to_one(amount, of_amount[0].types)
     if held is None:
@@ -374,7 +398,11 @@ def list_options(case: Case) -> Iterator[Option]:
     for name, value in case.parameters.items():
         known = case.view_parameter(name)
         one = value[0] if isinstance(value, list) and len(value) == 1 else None
-        if known is None or "array" not in known.types or not isinstance(one, str):
+        if known is None:
+            continue
+        if "array" not in known.types:
+            continue
+        if not isinstance(one, str):
             continue
         _, items = cast_to_one(one, ["array"], known.item_types) or (None, None)
         if isinstance(items, list) and len(items) > 1:
@@ -383,7 +411,9 @@ def list_options(case: Case) -> Iterator[Option]:
 
 
 def _map_of(pairs: JsonValue) -> JsonObject | None:
-    if not isinstance(pairs, list) or not pairs:
+    if not isinstance(pairs, list):
+        return None
+    if not pairs:
         return None
     split: list[JsonValue] = [
         list(each.partition("=")[::2]) if isinstance(each, str) and "=" in each else each
@@ -403,7 +433,11 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
     """Objects of two fields for the entries of a map, where it is clear which is which."""
     inner = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     fields = [view for view in inner.parameters.values() if view.required] if inner else []
-    if not inner or not 0 < len(value) <= MAX_KEYS or is_its_own(case, name, value):
+    if not inner:
+        return None
+    if not 0 < len(value) <= MAX_KEYS:
+        return None
+    if is_its_own(case, name, value):
         return None
     entries = list(value.values())
     if all(isinstance(each, dict) for each in entries):
@@ -461,6 +495,8 @@ def leak_options(case: Case) -> Iterator[Option]:
 def _as_told(case: Case, name: str, text: str) -> JsonValue:
     view = case.view_parameter(name)
     found = cast_to_one(text, view.types, view.item_types) if view else None
-    if found is None or (view and fits_types(text, view.types)):
+    if found is None:
+        return text
+    if view and fits_types(text, view.types):
         return text
     return found[1]

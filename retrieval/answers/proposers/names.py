@@ -94,7 +94,9 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     A parameter that the tool does not have.
     """
     name = fault.parameter
-    if name is None or name in case.parameters:
+    if name is None:
+        return
+    if name in case.parameters:
         return
     covers = frozenset({index})
     source = _evidence_source(case, fault)
@@ -127,7 +129,9 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Ways to deal with a parameter the tool does not have: its right name, or leave it out."""
     name = fault.parameter
-    if name is None or name not in case.parameters:
+    if name is None:
+        return
+    if name not in case.parameters:
         return
     if holds_parameters(case, case.parameters[name]):
         return  # a call in a call is no single value
@@ -143,7 +147,9 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         yield Option(edits, reason, _SAID, ("error",), covers=covers)
         return
     for target in islice(case.view.parameters if case.view else (), _MAX_NAMES):
-        if target in case.parameters or target == fault.suggested:
+        if target in case.parameters:
+            continue
+        if target == fault.suggested:
             continue
         is_flag = isinstance(case.parameters[name], bool)
         likeness = (
@@ -335,10 +341,16 @@ def _convert_amount(case: Case, source: str, target: str) -> float | None:
     """Return what a text such as `2h` is for a number such as `durationMinutes`."""
     value = case.parameters[source]
     view = case.view_parameter(target)
-    if not isinstance(value, str) or not view or {*view.types}.isdisjoint(("integer", "number")):
+    if not isinstance(value, str):
+        return None
+    if not view:
+        return None
+    if {*view.types}.isdisjoint(("integer", "number")):
         return None
     amount = measure_text(value, target, view.described_by)
-    if amount is None or abs(amount) > MAX_INTEGER:
+    if amount is None:
+        return None
+    if abs(amount) > MAX_INTEGER:
         return None
     if amount == int(amount):
         return int(amount)
@@ -429,7 +441,11 @@ def _has_like(name: str, others: list[str]) -> bool:
 
 def _is_known_to_be_unknown(case: Case, name: str) -> bool:
     said = any(fault.kind == "unexpected" and fault.parameter == name for fault in case.faults)
-    if said or case.view is None or not case.knows_tool:
+    if said:
+        return said
+    if case.view is None:
+        return said
+    if not case.knows_tool:
         return said
     enough = case.profile is not None and case.profile.successes >= _UNSEEN_IS_UNKNOWN
     return case.view.source == "schema" or enough

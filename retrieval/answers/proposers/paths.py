@@ -153,7 +153,11 @@ def path_options(case: Case) -> Iterator[Option]:
     wrong = wrong or _find_unknown(case, known)
     for index, place, text, is_relative in wrong:
         value = value_at(case.parameters, place)
-        if not isinstance(value, str) or is_redacted(value) or len(value) > _LONGEST_VALUE:
+        if not isinstance(value, str):
+            continue
+        if is_redacted(value):
+            continue
+        if len(value) > _LONGEST_VALUE:
             continue
         for path, reason, trials in _find_meant(text, known, is_relative=is_relative)[:_MOST]:
             made = value.replace(text, path)
@@ -179,7 +183,9 @@ def _of_faults(case: Case) -> Iterator[_Wrong]:
         is_there = value_at(case.parameters, fault.path) is not None if fault.path else False
         found = []
         for place, value in leaves_like(case.parameters, ()):
-            if not isinstance(value, str) or (is_there and place != fault.path):
+            if not isinstance(value, str):
+                continue
+            if is_there and place != fault.path:
                 continue
             is_whole = is_there or (is_relative and _is_relative(value, place))
             text = said if said and said in value else value if is_whole else ""
@@ -353,7 +359,11 @@ def is_own_path(case: Case, former: JsonValue, value: str) -> bool:
         return False
     before = set(_TOKEN.findall(former))
     new = [token for token in _TOKEN.findall(value) if token not in before]
-    if not new or len(new) > _MOST or not all(map(_MAY_BE_PATH.search, new)):
+    if not new:
+        return False
+    if len(new) > _MOST:
+        return False
+    if not all(map(_MAY_BE_PATH.search, new)):
         return False
     known = known_paths(case)
     parents = {_parent_folder(each) for each in (*known.whole, *known.listed)} | set(known.listed)

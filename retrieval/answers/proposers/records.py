@@ -92,12 +92,16 @@ def _read_wanted(case: Case, name: str, fault: Fault) -> _Wanted:
 def record_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield what the session's records hold for a parameter that is missing or refused."""
     name = fault.parameter
-    if name is None or fault.kind not in _KINDS:
+    if name is None:
+        return
+    if fault.kind not in _KINDS:
         return
     if (fault.kind == "missing") == (name in case.parameters):
         return
     sent = case.parameters.get(name)
-    if isinstance(sent, dict | list | bool) or is_redacted(sent):
+    if isinstance(sent, dict | list | bool):
+        return
+    if is_redacted(sent):
         return
     session = case.session()
     records = session_records(session)
@@ -234,7 +238,9 @@ def _sent_as(session: Sequence[EarlierCall], name: str) -> list[str]:
 
 def _nearest_label(text: str, held: Sequence[str]) -> str | None:
     near = nearest_value(text, list(dict.fromkeys(held)))
-    if near is None or near[0] == text:
+    if near is None:
+        return None
+    if near[0] == text:
         return None
     is_begun = near[1] == "start" and len(text) >= _BEGUN and " " not in text
     if is_begun or near[1] in ("same", "slip", "slips"):

@@ -82,7 +82,9 @@ def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, st
         if isinstance(each, str) and each != sent
     }
     near = nearest_value(sent, list(known))
-    if near is None or near[1] in ("start", "cut"):
+    if near is None:
+        return None
+    if near[1] in ("start", "cut"):
         return None
     return (near[0], known[near[0]])
 

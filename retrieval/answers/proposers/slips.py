@@ -132,7 +132,9 @@ def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
     """The same text as its reader means it, where nothing but the way it was copied is wrong."""
     value = case.parameters[name]
-    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+    if not isinstance(value, str):
+        return
+    if len(value) > _MAX_TEXT:
         return
     if fault.kind == "not_found" and _is_numbered(value):
         edits: list[Edit] = [
@@ -289,7 +291,9 @@ def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
 def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """For a number that lost its last digits, as those beyond 2^53 do, the context's whole one."""
     sent = str(case.parameters[name])
-    if not sent.isdecimal() or len(sent) <= _EXACT_DIGITS:
+    if not sent.isdecimal():
+        return
+    if len(sent) <= _EXACT_DIGITS:
         return
     found = {
         each

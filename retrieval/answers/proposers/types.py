@@ -61,7 +61,9 @@ _DROP_NULL = prior_trials("remove.null")  # null for an optional parameter: leav
 def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield the value in the type that the tool expects, where that is no guess."""
     name = fault.parameter
-    if name is None or name not in case.parameters:
+    if name is None:
+        return
+    if name not in case.parameters:
         return
     value = case.parameters[name]
     view = case.view_parameter(name)
@@ -127,7 +129,9 @@ def _convert_units(case: Case, index: int, name: str, kind: JsonType) -> Iterato
     ):
         edit: Replace | Cast = Replace(name=name, before=value, value=",".join(map(str, texts)))
         yield one_edit(index, edit, f"`{name}` is a text with commas", _AS_JSON, "schema")
-    if not isinstance(value, str) or kind not in ("integer", "number"):
+    if not isinstance(value, str):
+        return
+    if kind not in ("integer", "number"):
         return
     described = view.described_by if view else frozenset()
     number = measure_text(value, name, described)
@@ -141,7 +145,9 @@ def _convert_units(case: Case, index: int, name: str, kind: JsonType) -> Iterato
         kind_of = words_of(id_["kind"] or name)  # PROJ-12 is the key of another system
         number = None if {*kind_of}.isdisjoint(words_of(name)) else int(id_["id"])
         trials = ID_WITHIN
-    if number is None or abs(number) > MAX_INTEGER:
+    if number is None:
+        return
+    if abs(number) > MAX_INTEGER:
         return
     if kind == "number" or number == int(number):
         corrected = int(number) if number == int(number) else number
@@ -185,7 +191,11 @@ def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
     value = case.parameters[name]
     is_word = isinstance(value, str) and not fits_types(value, view.types if view else ())
     stands_in = is_word and (is_placeholder(str(value)) or value in ("optional", "default"))
-    if view is None or view.required or not (stands_in or says_nothing(value)):
+    if view is None:
+        return
+    if view.required:
+        return
+    if not (stands_in or says_nothing(value)):
         return
     if stands_in and case.schema is None:
         return  # that few calls had it does not show that it may be left out

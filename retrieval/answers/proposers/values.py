@@ -95,7 +95,9 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
     """
     seen = case.observed_values(name)
     view = case.view_parameter(name)
-    if seen is None or not seen.successes:
+    if seen is None:
+        return
+    if not seen.successes:
         return
     sent = case.parameters.get(name)
     usual = seen.usual_format()
@@ -109,7 +111,11 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
         shares = _SHARES if sent is None else _SHARES_INSTEAD
         trials = next((trials for least, trials in shares if share >= least), None)
         unfit = view is not None and not fits_types(value, view.types)
-        if trials is None or unfit or (name in case.parameters and same_json(value, sent)):
+        if trials is None:
+            continue
+        if unfit:
+            continue
+        if name in case.parameters and same_json(value, sent):
             continue
         if is_subject_value(name, value) and not is_setting(name, view, seen):
             continue
@@ -184,7 +190,9 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         yield from rival_options(case, index, fault)
         return
     name = _refused_parameter(case, fault)
-    if name is None or is_redacted(value := case.parameters[name]):
+    if name is None:
+        return
+    if is_redacted(value := case.parameters[name]):
         return
     yield from slip_options(case, index, name, fault)
     yield from _piece_options(case, index, name, fault)
@@ -218,7 +226,11 @@ def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[
     """
     text = case.parameters[name]
     piece = fault.value_text
-    if not isinstance(text, str) or not piece or piece == text.strip():
+    if not isinstance(text, str):
+        return
+    if not piece:
+        return
+    if piece == text.strip():
         return
     word = re.compile(rf"(?<![\w.-]){re.escape(piece)}(?![\w-])")
     view = case.view_parameter(name)
@@ -236,7 +248,11 @@ def _as_multiple(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
     """Yield the nearest multiple of the stated step."""
     value = case.parameters[name]
     step = fault.multiple_of
-    if step is None or step <= 0 or not is_number(value):
+    if step is None:
+        return
+    if step <= 0:
+        return
+    if not is_number(value):
         return
     near = round(round(value / step + 1e-9) * step, 9)
     made = int(near) if near == int(near) else near
@@ -251,7 +267,11 @@ def _as_tag(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]
     """`{"in_minutes": 10}` for `{"type": "in_minutes", "value": 10}`, where names are listed."""
     tag = case.parameters[name]
     others = [each for key, each in case.parameters.items() if key != name]
-    if fault.value_text != name or tag not in fault.allowed or len(others) != 1:
+    if fault.value_text != name:
+        return
+    if tag not in fault.allowed:
+        return
+    if len(others) != 1:
         return
     [rest] = [key for key in case.parameters if key != name]
     edits = (Rename(name=rest, to=str(tag)), Remove(name=name))
@@ -347,7 +367,9 @@ def _refused_parameter(case: Case, fault: Fault) -> str | None:
         return fault.parameter
     if fault.parameter is not None and (fault.parameter in has or fault.kind != "bad_format"):
         return None
-    if fault.kind not in ("not_allowed", "bad_format", "not_found") or len(case.parameters) != 1:
+    if fault.kind not in ("not_allowed", "bad_format", "not_found"):
+        return None
+    if len(case.parameters) != 1:
         return None
     # The only value there is; but a query in which one name is wrong is not that name.
     [(name, value)] = case.parameters.items()
@@ -382,7 +404,9 @@ def _is_name_for_id(case: Case, name: str) -> bool:
     Another spelling is no id either.
     """
     sent = case.parameters.get(name)
-    if not isinstance(sent, str) or WORDS["of_ids"].isdisjoint(words_of(name)[-1:]):
+    if not isinstance(sent, str):
+        return False
+    if WORDS["of_ids"].isdisjoint(words_of(name)[-1:]):
         return False
     records = (record for call in case.session() for record in call.records)
     return any(
@@ -485,7 +509,9 @@ _MOST_LEAVES = 3
 
 def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """The stated value instead of the wrong one, or one number of a sum moved to the total."""
-    if fault.stated is None or is_redacted(fault.stated):
+    if fault.stated is None:
+        return
+    if is_redacted(fault.stated):
         return
     leaves = leaves_like(case.parameters, ())
     places = [at for at, value in leaves if str(value) == fault.value_text]

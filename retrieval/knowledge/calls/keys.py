@@ -63,7 +63,11 @@ class Keys:
         folded = words_of(name) == _words_of_keys(before[-2:]) or words_of(old) == _words_of_keys(
             after[-2:]
         )
-        if old == name or is_taken_out or folded:
+        if old == name:
+            return "level"
+        if is_taken_out:
+            return "level"
+        if folded:
             return "level"
         if after[: len(before)] == before and not WORDS["of_values"].isdisjoint(words_of(name)):
             return "level"
@@ -75,7 +79,9 @@ class Keys:
         if names_the_same(old, name):
             return "spelling"
         views = self.grounds.places(around)
-        if name not in views or _says_otherwise(old, name):
+        if name not in views:
+            return "none"
+        if _says_otherwise(old, name):
             return "none"
         if old in views and (
             _takes_value(views[old], value) or not _takes_value(views[name], value)
@@ -100,7 +106,11 @@ class Keys:
         target = views.get(name)
         found = []
         for rival, view in views.items():
-            if rival in taken or rival == name or (target and target.required > view.required):
+            if rival in taken:
+                continue
+            if rival == name:
+                continue
+            if target and target.required > view.required:
                 continue
             if _takes_value(view, gone.value) and _is_as_near(old, name, rival, key):
                 found.append((*around, rival))

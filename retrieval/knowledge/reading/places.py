@@ -69,7 +69,11 @@ def place_fault(fault: Fault, call: JsonObject) -> Fault:
 def faults_of_others(fault: Fault, call: JsonObject) -> list[Fault]:
     """Return the faults of the other names next to the wrong one that are none of those listed."""
     around = value_at(call, fault.path[:-1]) if len(fault.path) > 1 else call
-    if fault.kind != "unexpected" or not fault.known or not isinstance(around, dict):
+    if fault.kind != "unexpected":
+        return []
+    if not fault.known:
+        return []
+    if not isinstance(around, dict):
         return []
     others = [key for key in islice(around, _MAX_FOUND) if key not in fault.known]
     return [replace(fault, path=(*fault.path[:-1], key), suggested=None) for key in others]
@@ -89,10 +93,14 @@ def _named_places(fault: Fault, call: JsonObject) -> list[Path]:
             continue  # what the missing one is in is missing itself
         found = list(islice(_walk_path(call, (), steps, is_missing=is_missing), _MAX_FOUND))
         if found:
-            if len(steps) > 1 or not is_missing:
+            if len(steps) > 1:
+                return found
+            if not is_missing:
                 return found
             return _in_object(fault, call, found)
-    if not path or (is_missing and len(path) == 1):
+    if not path:
+        return []
+    if is_missing and len(path) == 1:
         return []
     inner = (at for at, value in _walk_values(call) if at and isinstance(value, dict))
     return [

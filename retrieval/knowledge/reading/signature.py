@@ -139,7 +139,9 @@ def _read_at(text: str, start: int) -> tuple[JsonValue, int] | None:
 def _repr_at(text: str, start: int) -> tuple[JsonValue, int] | None:
     """Read a Python repr up to the last bracket of the text."""
     end = text.rfind("}" if text[start] == "{" else "]") + 1
-    if end <= start or "'" not in text[start:end]:
+    if end <= start:
+        return None
+    if "'" not in text[start:end]:
         return None
     try:
         value = ast.literal_eval(text[start:end])
@@ -157,7 +159,11 @@ def _is_envelope(value: JsonValue) -> bool:
 
 def _is_echo(value: JsonValue, parameters: JsonObject) -> bool:
     """Return whether a value is the call's arguments, or a part of them."""
-    if not parameters or not isinstance(value, dict) or not value:
+    if not parameters:
+        return False
+    if not isinstance(value, dict):
+        return False
+    if not value:
         return False
     held = value.get("arguments", value.get("params", value)) if len(value) <= 2 else value
     return (
@@ -175,7 +181,9 @@ def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
         if value.strip():
             return [value]
         return []
-    if depth > _MAX_DEPTH or not isinstance(value, dict | list):
+    if depth > _MAX_DEPTH:
+        return []
+    if not isinstance(value, dict | list):
         return []
     if isinstance(value, list):
         return [words for each in value[:_MAX_PARTS] for words in _words_of(each, depth + 1)]

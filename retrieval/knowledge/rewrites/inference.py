@@ -113,7 +113,9 @@ def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
     if not isinstance(edit, ed.Replace):
         return False
     kinds = {fault.kind for fault in reading.faults if fault.path and _is_about(edit, fault)}
-    if _is_content(edit.before) or _is_content(edit.value):
+    if _is_content(edit.before):
+        return True
+    if _is_content(edit.value):
         return True
     if kinds & _FORM_FAULTS:
         return False
@@ -156,7 +158,9 @@ def infer_edits(
         failed, value_sources or ed.ValueSources(faults=reading.faults), called_for(reading)
     )
     edits = list(islice(search.of_objects(failed, mended, ()), _MAX_EDITS + 1))
-    if not edits or len(edits) > _MAX_EDITS:
+    if not edits:
+        return None
+    if len(edits) > _MAX_EDITS:
         return None
     return only_the_repair(edits, failed, reading)
 

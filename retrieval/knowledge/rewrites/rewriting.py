@@ -69,7 +69,9 @@ def find_differences(
 
 def forms_between(before: JsonValue, after: JsonValue) -> list[ed.Form]:
     """Return the forms that make one value of the other, the most general first."""
-    if is_redacted(before) or is_redacted(after):
+    if is_redacted(before):
+        return []
+    if is_redacted(after):
         return []
     found: dict[str, ed.Form] = {}
     for form in _candidate_forms(before, after):
@@ -261,7 +263,9 @@ class _Pair:
         yield from taken
         if isinstance(piece.value, str):
             yield from self._explain_filled(piece)
-        if taken or isinstance(piece.value, _PLAIN):
+        if taken:
+            return
+        if isinstance(piece.value, _PLAIN):
             return
         parts = [(child, list(self._explain_built(child))) for child in children_of(piece)]
         if any(found for _, found in parts):

@@ -51,7 +51,9 @@ def principal_of(mark: str) -> str:
 
 def principals_of(marks: Collection[str]) -> int:
     """Return how many principals some marks are of."""
-    if len(marks) == 1 or (marks and "." not in "".join(marks)):
+    if len(marks) == 1:
+        return 1
+    if marks and "." not in "".join(marks):
         return 1
     return len(set(map(principal_of, marks)))
 

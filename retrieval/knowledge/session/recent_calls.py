@@ -214,7 +214,9 @@ def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[f
 
 
 def _call_likeness(call: RecentCall, question: CallQuestion, by_words: float) -> float:
-    if call.vector is None or call.what.startswith(question.digest):
+    if call.vector is None:
+        return 1.0
+    if call.what.startswith(question.digest):
         return 1.0
     cosine = float(call.vector.astype(np.float32) @ question.vector)
     return round((min(1.0, max(-1.0, cosine)) + by_words) / 2, _DIGITS)

@@ -76,7 +76,9 @@ def nearest_value(text: str, known: Sequence[str]) -> tuple[str, Nearness] | Non
     look. Only the first 2,000 known values count, and no text longer than 200 characters.
     """
     flat = _flatten_text(text)
-    if not flat or len(text) > _MAX_TEXT:
+    if not flat:
+        return None
+    if len(text) > _MAX_TEXT:
         return None
     near = [
         (how, value)
@@ -106,10 +108,16 @@ def most_similar_value(text: str, listed: Sequence[str]) -> str | None:
         (DamerauLevenshtein.normalized_distance(flat, _flatten_text(value)), value)
         for value in listed[:_MAX_KNOWN]
     )
-    if len(flat) < _MISSPELT or len(ranked) < 2 or ranked[0][0] > _HALF:
+    if len(flat) < _MISSPELT:
+        return None
+    if len(ranked) < 2:
+        return None
+    if ranked[0][0] > _HALF:
         return None
     is_clear = ranked[1][0] - ranked[0][0] >= _MARGIN and not differ_in_digits(flat, ranked[0][1])
-    if not is_clear or are_opposites(text, ranked[0][1]):
+    if not is_clear:
+        return None
+    if are_opposites(text, ranked[0][1]):
         return None
     return ranked[0][1]
 
@@ -176,7 +184,9 @@ def named_in(text: str, known: Sequence[str]) -> str | None:
     """
     words = words_of(text[:_MAX_NAME])
     flat = _flatten_text(text)
-    if not DENYING.isdisjoint(words) or len(text.split()) > _MAX_LABEL:
+    if not DENYING.isdisjoint(words):
+        return None
+    if len(text.split()) > _MAX_LABEL:
         return None
     if any(_flatten_text(value).startswith(flat) for value in known[:_MAX_KNOWN]):
         return None  # it is the start of another one
@@ -211,7 +221,9 @@ def _how_near(flat: str, value: str) -> Nearness | None:
     if not other or flat == other:
         return "same" if other else None
     ends = (re.split(r"[/.:]", value)[-1], value.rpartition(".")[0])
-    if flat in map(_flatten_text, ends) or flat.strip("./\\") == other:
+    if flat in map(_flatten_text, ends):
+        return "last"
+    if flat.strip("./\\") == other:
         return "last"
     if differ_in_digits(flat, other):
         return None
@@ -415,7 +427,9 @@ def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
 
 def _most_similar_name(name: str, others: Sequence[str]) -> str | None:
     ranked = sorted(((name_similarity(name, other), other) for other in others), reverse=True)
-    if not ranked or ranked[0][0] < _SOMEWHAT:
+    if not ranked:
+        return None
+    if ranked[0][0] < _SOMEWHAT:
         return None
     second = ranked[1][0] if len(ranked) > 1 else 0.0
     if ranked[0][0] - second >= _CLEARLY:
@@ -485,7 +499,9 @@ def names_the_same(source: str, target: str) -> bool:
     b = words_of(target)
     if "".join(a) == "".join(b):
         return True
-    if are_opposites(source, target) or name_similarity(source, target) < _SHOWN_BY_NAME:
+    if are_opposites(source, target):
+        return False
+    if name_similarity(source, target) < _SHOWN_BY_NAME:
         return False
     is_id = not _OF_IDS.isdisjoint(a)
     if {*a} - _CONTENTS == {*b} - _CONTENTS and len({*a} & {*b}) == 1 < len(a) == len(b):
@@ -507,7 +523,9 @@ def _singular_word(word: str) -> str:
 
 def _same_word(one: str, other: str, *, is_id: bool) -> bool:
     short, long = sorted((one, other), key=len)
-    if _singular_word(long) == _singular_word(short) or (long.startswith(short) and not is_id):
+    if _singular_word(long) == _singular_word(short):
+        return True
+    if long.startswith(short) and not is_id:
         return True
     if short[0] == long[0] and 2 <= len(short) <= _ABBREVIATED * len(long):
         letters = iter(long)

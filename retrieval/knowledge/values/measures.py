@@ -44,7 +44,9 @@ def amount_of(text: str, kind: str) -> float | None:
     total = 0.0
     while at < len(text):
         found = _AMOUNT.match(text, at)
-        if found is None or found[2] not in _UNITS[kind]:
+        if found is None:
+            return None
+        if found[2] not in _UNITS[kind]:
             return None
         total += float(found[1].replace(",", "")) * _UNITS[kind][found[2]]
         at = found.end()
@@ -85,7 +87,11 @@ def span_forms(text: str) -> Iterator[str]:
     `PT1H30M`, `1h 30m`, `90m`, `5400s`, `01:30:00`.
     """
     seconds = amount_of(text, "time")
-    if seconds is None or seconds != int(seconds) or seconds <= 0:
+    if seconds is None:
+        return
+    if seconds != int(seconds):
+        return
+    if seconds <= 0:
         return
     whole = int(seconds)
     parts = [(whole // 3600, "H"), (whole // 60 % 60, "M"), (whole % 60, "S")]

@@ -183,7 +183,11 @@ def cells_in(text: str) -> list[list[str]]:
     """Return the cells of a text that is a table of two lines or more; empty where it is none."""
     lines = [line.strip().strip("|") for line in text.splitlines() if not _RULED.fullmatch(line)]
     mark = next((each for each in _BETWEEN_CELLS if lines and each in lines[0]), None)
-    if mark is None or len(lines) < 2 or not all(mark in line for line in lines):
+    if mark is None:
+        return []
+    if len(lines) < 2:
+        return []
+    if not all(mark in line for line in lines):
         return []
     return [[cell.strip() for cell in line.split(mark)] for line in lines[:MAX_KEYS]]
 
@@ -199,7 +203,9 @@ def _read_options(written: str | list[JsonValue]) -> JsonObject:
     for at, word in enumerate(words[:MAX_KEYS]):
         option = _OPTION.fullmatch(word) if isinstance(word, str) else None
         if option is None:
-            if (waiting is None and at) or str(word)[:1] in ("(", "<"):
+            if waiting is None and at:
+                return {}
+            if str(word)[:1] in ("(", "<"):
                 return {}
             if waiting is not None:  # else it is the command itself
                 found[waiting] = json_or_text(word) if isinstance(word, str) else word

@@ -63,7 +63,9 @@ def _read_options(words: list[str]) -> dict[str, list[str]]:
 
 def _make_body(client: str, payload: bytes) -> bytes:
     """Return the payload, with the end of the client's transcript where that states more."""
-    if not payload.strip() or len(payload) > _MAX_BODY:
+    if not payload.strip():
+        return b""
+    if len(payload) > _MAX_BODY:
         return b""
     if not any(each.encode() in payload for each in TRANSCRIPT_EVENTS.get(client, ())):
         return payload
