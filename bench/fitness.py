@@ -221,7 +221,7 @@ async def fill(data: Path, tool_count: int, failure_count: int) -> dict[str, Any
         await _embed(store, index, embedder)
         await index.wait_compacted()
         known = await count_rows(store, WORKSPACE)
-        registered_tools = len(await store.events.state(WORKSPACE, "tool"))
+        registered_tools = len(await store.events.read_state(WORKSPACE, "tool"))
     finally:
         await indexer.close()
         await index.close()
@@ -248,7 +248,7 @@ async def _embed(store: Store, index: VectorIndex, embedder: Embedder) -> None:
     about = phrases(PHRASES)
     vectors = dict(zip(about, await embedder.embed(about, "document"), strict=True))
     noise = np.random.default_rng(17)
-    while rows := await store.knowledge.scan(WORKSPACE, VECTOR.name, 1_000, by="rank"):
+    while rows := await store.knowledge.scan_rows(WORKSPACE, VECTOR.name, 1_000, by="rank"):
         found = await store.knowledge.get(WORKSPACE, DOCUMENT.name, [row.key for row in rows])
         documents = [DOCUMENT.decode_row(row) for row in found]
         others = [each for each in documents if each.kind != "scenario"]

@@ -161,7 +161,7 @@ async def _texts(data: Path) -> tuple[list[str], int]:
     try:
         texts: list[str] = []
         after = ""
-        while rows := await store.knowledge.scan("default", DOCUMENT.name, 1_000, after=after):
+        while rows := await store.knowledge.scan_rows("default", DOCUMENT.name, 1_000, after=after):
             texts += [DOCUMENT.decode_row(row).text for row in rows]
             after = rows[-1].key
         return texts, (await count_rows(store)).executions

@@ -49,7 +49,7 @@ class AxisClusterer:
         self._neutral: Vectors | None = None
         self._lock = asyncio.Lock()
 
-    async def cluster(self, workspace: str) -> AxisClusters:
+    async def cluster_axes(self, workspace: str) -> AxisClusters:
         """Cluster a workspace's heaviest `MAX_BOOK_AXES` axes again, keeping ids and names."""
         async with self._lock:
             book = await self._memory.axis_book(workspace)
@@ -58,12 +58,12 @@ class AxisClusterer:
             axes = sorted(book.axes)  # the order decides between equals
             if not axes and not previous.clusters:
                 return previous
-            vectors = await self._embedded(axes)
+            vectors = await self._embed_axes(axes)
             if self._neutral is None:
                 said = await self._embedder.embed(neutral_sentences(), "document")
                 self._neutral = neutral_vector(said)
             found = await asyncio.to_thread(
-                _clustered, axes, vectors, self._neutral, book, previous, self._clock()
+                _cluster_named, axes, vectors, self._neutral, book, previous, self._clock()
             )
             row = Row(AXIS_CLUSTERS, "", encode_json(found))
             serial = await self._knowledge().commit(Commit(workspace, put=[row]))
@@ -77,8 +77,8 @@ class AxisClusterer:
 
     async def cluster_all(self) -> list[str]:
         """Cluster the axes of every workspace from scratch; returns those that have any."""
-        workspaces = await self._knowledge().cursors()
-        return [each for each in workspaces if (await self.cluster(each)).clusters]
+        workspaces = await self._knowledge().read_cursors()
+        return [each for each in workspaces if (await self.cluster_axes(each)).clusters]
 
     async def is_due(self, workspace: str) -> bool:
         """Return whether an axis is not clustered."""
@@ -88,7 +88,7 @@ class AxisClusterer:
         clusters = await self._memory.axis_clusters(workspace)
         return clusters.clustered_at is None or not all(map(clusters.knows_axis, book.axes))
 
-    async def _embedded(self, axes: Sequence[str]) -> Vectors:
+    async def _embed_axes(self, axes: Sequence[str]) -> Vectors:
         """Return a vector per axis, in order; only those not remembered are made."""
         known = {axis: self._vectors[axis] for axis in axes if axis in self._vectors}
         missing = [axis for axis in axes if axis not in known]
@@ -102,7 +102,7 @@ class AxisClusterer:
         return vectors.reshape(-1, self._embedder.dimension)
 
 
-def _clustered(
+def _cluster_named(
     axes: Sequence[str],
     vectors: Vectors,
     neutral: Vectors,

@@ -47,7 +47,7 @@ class Intake:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     on_receipt: Callable[[Sequence[Execution], RecordReceipt], None] = lambda *_: None
 
-    async def accept(
+    async def accept_executions(
         self, workspace: str, records: Sequence[Execution | Rejection], *, principal: str = OWNER
     ) -> RecordReceipt:
         """Store what can be stored; durable when this returns. One bad record harms no other.
@@ -74,8 +74,10 @@ class Intake:
                 accepted.append(record)
         if kept:
             is_much = len(kept) > _FEW or any(is_large(each.execution) for each in kept)
-            kept, events = await call_aside(self._events, workspace, kept, principal, when=is_much)
-            verdicts = await self._append(workspace, kept, events)
+            kept, events = await call_aside(
+                self._make_events, workspace, kept, principal, when=is_much
+            )
+            verdicts = await self._append_events(workspace, kept, events)
         for each, verdict in zip(kept, verdicts, strict=True):
             if verdict == "conflict":
                 message = (
@@ -102,12 +104,12 @@ class Intake:
         An `ExecutionConflictError` where its id is taken by one with other content.
         """
         check_age(execution.timestamp, self.clock(), self.retention)
-        receipt = await self.accept(workspace, [execution], principal=principal)
+        receipt = await self.accept_executions(workspace, [execution], principal=principal)
         if receipt.rejected:
             raise ExecutionConflictError(receipt.rejected[0].message)
         return receipt
 
-    def _events(
+    def _make_events(
         self, workspace: str, records: "Sequence[_Kept]", principal: str
     ) -> "tuple[list[_Kept], list[Event]]":
         masked = self.redactor.call
@@ -126,7 +128,7 @@ class Intake:
             for each in kept
         ]  # fmt: skip
 
-    async def _append(
+    async def _append_events(
         self, workspace: str, kept: "Sequence[_Kept]", events: Sequence[Event]
     ) -> list[Appended]:
         stored: Sequence[Appended] = ()

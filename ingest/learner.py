@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from aftercall.models import ErrorCategory, Execution, Outcome
 from aftercall.outcomes import TRANSIENT
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
-from ingest.mining import Passed, Repair, Tried
+from ingest.mining import MinedRepair, Passed, Tried
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     IssuedSuggestion,
@@ -133,7 +133,7 @@ def learn_failure(
     remember_name(known.agents, name_as_given(execution.agent))
 
 
-def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
+def learn_recoveries(repair: MinedRepair, *knowledge: ToolKnowledge) -> None:
     """Add how long a failure of the moment lasted to the tool's and the workspace's, in place."""
     if repair.edits:
         return
@@ -148,7 +148,7 @@ def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
         )
 
 
-def learn_repair(knowledge: ToolKnowledge, repair: Repair, schema_hash: str | None) -> None:
+def learn_repair(knowledge: ToolKnowledge, repair: MinedRepair, schema_hash: str | None) -> None:
     """Add a mined repair to its signature's examples and rules."""
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     known.faults = skeleton_of(repair.reading)
@@ -234,7 +234,7 @@ def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading)
             )
 
 
-def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
+def _is_otherwise(repair: MinedRepair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
     """Whether edits could have been made to the failed call, and are not what repaired it."""
     try:
         made = apply_edits(repair.failed.parameters, edits, value_sources)
@@ -247,7 +247,7 @@ def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSou
     )
 
 
-def _count_repair(rule: RepairRule, repair: Repair, schema_hash: str) -> None:
+def _count_repair(rule: RepairRule, repair: MinedRepair, schema_hash: str) -> None:
     weight = _LATER if repair.certainty == "later" else 1.0
     rule.add_repair(repair.mended.agent, session_of(repair.mended), weight)
     remember_name(rule.schema_hashes, schema_hash, MAX_PROFILES)
@@ -274,13 +274,13 @@ def success_document(workspace: str, execution: Execution) -> Document:
     """Return the document that stands for successes of this shape, with this one as its latest."""
     shape = shape_of(execution.parameters)
     text = call_text(execution.tool_name, execution.parameters, execution.context)
-    return _document(workspace, "success", execution, shape, text)
+    return _make_document(workspace, "success", execution, shape, text)
 
 
 def failure_document(workspace: str, execution: Execution, reading: ErrorReading) -> Document:
     """The document that stands for failures of this signature, with this one as its latest."""
     text = failure_text(execution.tool_name, reading.signature)
-    document = _document(workspace, "reflection", execution, reading.signature, text)
+    document = _make_document(workspace, "reflection", execution, reading.signature, text)
     document.signature = reading.signature
     document.category = reading.category
     return document
@@ -345,7 +345,9 @@ def session_of(execution: Execution) -> str:
     return make_mark(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 
 
-def _document(workspace: str, kind: Kind, execution: Execution, what: str, text: str) -> Document:
+def _make_document(
+    workspace: str, kind: Kind, execution: Execution, what: str, text: str
+) -> Document:
     return Document(
         document_id=document_id(workspace, kind, execution.server_name, execution.tool_name, what),
         kind=kind,
@@ -411,7 +413,7 @@ def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
 
 def _told_apart(cache: WorkspaceCache, kind: RowKind[Names], key: str, name: str, most: int) -> str:
     """Return the name, or that of all others where so many are shown apart already."""
-    known = cache.made(kind, key)
+    known = cache.get_or_make(kind, key)
     if name not in known.names:
         if len(known.names) >= most:
             return what.OTHER

@@ -61,8 +61,8 @@ FOLLOW_IDLE_S = 2.0
 # What is kept, and what comes later
 
 MUCH = 150
-"""Events between two calls of `Indexer.rest` from which on the learner keeps tools decoded: each
-read again takes some 5 ms, where it is used much."""
+"""From so many events between two calls of `Indexer.hand_over_known` on, the learner keeps tools
+decoded: reading a much used one again takes some 5 ms."""
 MAX_CACHES = 16
 """Workspaces whose rows the learner keeps."""
 GIVE_BACK_S = 3.0

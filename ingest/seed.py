@@ -23,14 +23,14 @@ def load_seed(text: str | None = None) -> CommonMistakes:
     shipped = files("ingest") / "seed_corpus.jsonl"
     lines = (shipped.read_text("utf-8") if text is None else text).splitlines()
     entries = [
-        _entry(number, line)
+        _read_entry(number, line)
         for number, line in enumerate(lines, start=1)
         if line.strip() and not line.startswith("#")
     ]
     return CommonMistakes(entries)
 
 
-def _entry(number: int, line: str) -> SeedEntry:
+def _read_entry(number: int, line: str) -> SeedEntry:
     try:
         entry = SeedEntry.model_validate_json(line)
         if entry.catalogue:

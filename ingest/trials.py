@@ -107,13 +107,13 @@ def learn_trial(
 ) -> None:
     """Count an execution, in place; `reading` is of its error, `weakness` states why it is weak."""
     execution, tool, at = stored.execution, stored.tool_key, stored.execution.timestamp
-    known = cache.made(STATISTICS, tool_row(tool))
+    known = cache.get_or_make(STATISTICS, tool_row(tool))
     version = execution.tool_version or NO_VERSION
     is_referral = reading is not None and reading.category == "wrong_tool_boundary"
     kind: TrialKind = "referral" if is_referral else "weak" if weakness else execution.outcome
     bare = not (execution.context or "").strip()
     trial = trial_of(at, execution.execution_id, kind, stored.principal, bare=bare)
-    marked = _counted(cache, tool, execution.execution_id)
+    marked = _read_counted(cache, tool, execution.execution_id)
     counted_in = known.version_to_update(marked.version if marked else version)
     counted_in.add(trial, at, marked.outcome if marked else None)
     _learn_scenario(
@@ -136,17 +136,17 @@ def learn_mark(
     cache: WorkspaceCache, mark: FailureRecord, called: Called | None, position: int
 ) -> None:
     """Count a marked failure, in place; `called` is the call of its tool that it names."""
-    known, at = cache.made(STATISTICS, tool_row(mark.tool)), mark.marked_at
+    known, at = cache.get_or_make(STATISTICS, tool_row(mark.tool)), mark.marked_at
     version = mark.version or NO_VERSION
     trial = trial_of(at, mark.execution_id or mark.mark_id, mark.severity, mark.principal)
     before = None
     if mark.execution_id is not None:
-        before = _counted(cache, mark.tool, mark.execution_id)
+        before = _read_counted(cache, mark.tool, mark.execution_id)
         if before is None and called is not None and called.tool == mark.tool:
             before = Counted(called.version or NO_VERSION, called.outcome)
-        _count(cache, mark.tool, mark.execution_id, Counted(version, "failure"))
+        _note_counted(cache, mark.tool, mark.execution_id, Counted(version, "failure"))
     if before is not None and before.version != version:
-        _move(known, trial.key, before, version)
+        _move_trial(known, trial.key, before, version)
         before = None
     outcome = None if before is None else before.outcome
     known.version_to_update(version).add(trial, at, outcome)
@@ -168,7 +168,7 @@ def learn_mark(
     cache.put(MARKED, tool_row(mark.tool), tool=mark.tool)
     if mark.execution_id is not None and (called is None or called.outcome != "success"):
         return  # the call itself is known as a failure
-    health = cache.made(HEALTH, tool_row(mark.tool))
+    health = cache.get_or_make(HEALTH, tool_row(mark.tool))
     remember_user(health, mark.principal)
     marked = Marked(
         at=at,
@@ -179,7 +179,7 @@ def learn_mark(
     )
     remember_event(health.marks, marked)
     _in_trouble(health, at)
-    _put(cache, mark.tool, health)
+    _put_health(cache, mark.tool, health)
 
 
 def learn_correction(
@@ -187,12 +187,14 @@ def learn_correction(
 ) -> None:
     """Count a user's correction of a call, in place."""
     tool, at = called.tool, correction.corrected_at
-    known = cache.made(STATISTICS, tool_row(tool))
+    known = cache.get_or_make(STATISTICS, tool_row(tool))
     own_version = called.version or NO_VERSION
     trial = trial_of(at, correction.execution_id, "low", correction.principal)
-    before = _counted(cache, tool, correction.execution_id) or Counted(own_version, called.outcome)
+    before = _read_counted(cache, tool, correction.execution_id) or Counted(
+        own_version, called.outcome
+    )
     known.version_to_update(before.version).add(trial, at, before.outcome)
-    _count(cache, tool, correction.execution_id, Counted(before.version, "failure"))
+    _note_counted(cache, tool, correction.execution_id, Counted(before.version, "failure"))
     _learn_scenario(
         cache,
         known.scenarios,
@@ -207,7 +209,10 @@ def learn_correction(
     )
     cache.put(STATISTICS, tool_row(tool), tool=tool)
     cache.put(MARKED, tool_row(tool), tool=tool)
-    health, axes = cache.made(HEALTH, tool_row(tool)), normalised_axes(correction.boundary_axes)
+    health, axes = (
+        cache.get_or_make(HEALTH, tool_row(tool)),
+        normalised_axes(correction.boundary_axes),
+    )
     corrected = Corrected(
         at=at,
         correction_id=correction.correction_id,
@@ -222,7 +227,7 @@ def learn_correction(
     remember_event(health.recent_corrections, corrected)
     _in_trouble(health, at)
     _count_axes(cache, axes, at)
-    _put(cache, tool, health)
+    _put_health(cache, tool, health)
 
 
 def scenario_id(tool: ToolKey, version: str | None, scenario: str) -> str:
@@ -240,18 +245,20 @@ def _scenario_id(tool: ToolKey, version: str, scenario: str) -> str:
     return document_id(tool.workspace, "scenario", tool.server_name, tool.tool_name, what)
 
 
-def _counted(cache: WorkspaceCache, tool: ToolKey, execution_id: str) -> Counted | None:
+def _read_counted(cache: WorkspaceCache, tool: ToolKey, execution_id: str) -> Counted | None:
     notes = cache.get(CALL, execution_id)
     found = notes.counted.get(tool_row(tool)) if notes else None
     return Counted(*found) if found else None
 
 
-def _count(cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Counted) -> None:
-    cache.made(CALL, execution_id).counted[tool_row(tool)] = counted
+def _note_counted(
+    cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Counted
+) -> None:
+    cache.get_or_make(CALL, execution_id).counted[tool_row(tool)] = counted
     cache.put(CALL, execution_id)
 
 
-def _move(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
+def _move_trial(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
     if (left := known.versions.get(counted.version)) is None:
         return  # forgotten, with the call in it
     taken = left.take_out(key, counted.outcome)
@@ -304,7 +311,7 @@ def _learn_scenario(
         message=message[:_MAX_MESSAGE] if message else None,
     )
     if (document := cache.get(DOCUMENT, identity)) is not None:
-        _merge(document, new, trial, at)
+        _merge_use(document, new, trial, at)
     cache.put_document(document or new, position, tool)
 
 
@@ -326,7 +333,7 @@ def _has_room(
     return True
 
 
-def _merge(document: Document, use: Document, trial: Trial, at: datetime) -> None:
+def _merge_use(document: Document, use: Document, trial: Trial, at: datetime) -> None:
     """Add a use in place: each call counts once, the latest failure's message is shown."""
     known = document.trials
     if use.message:
@@ -366,7 +373,7 @@ def learn_health(
 ) -> None:
     """Count an execution, in place, as `learn_trial`."""
     execution, at = stored.execution, stored.execution.timestamp
-    known = cache.made(HEALTH, tool_row(stored.tool_key))
+    known = cache.get_or_make(HEALTH, tool_row(stored.tool_key))
     remember_user(known, stored.principal)
     if reading is None:
         _count_call(known, execution, None)
@@ -377,7 +384,7 @@ def learn_health(
             _in_trouble(known, at)
     else:
         _learn_failure(cache, known, stored, reading.category)
-    _put(cache, stored.tool_key, known)
+    _put_health(cache, stored.tool_key, known)
 
 
 def _learn_failure(
@@ -418,19 +425,19 @@ def _learn_failure(
 
 def _count_axes(cache: WorkspaceCache, axes: Mapping[str, str], at: datetime) -> None:
     if axes:
-        count_axes(cache.made(AXES, ""), axes, at)
+        count_axes(cache.get_or_make(AXES, ""), axes, at)
         cache.put(AXES, "")
 
 
-def _put(cache: WorkspaceCache, tool: ToolKey, known: KnownHealth) -> None:
+def _put_health(cache: WorkspaceCache, tool: ToolKey, known: KnownHealth) -> None:
     cache.put(HEALTH, tool_row(tool), tool=tool)
     if (used_at := known.used_at or known.troubled_at) is not None:
-        cache.put(USED, tool_row(tool), tool=tool, rank=_rank(used_at))
+        cache.put(USED, tool_row(tool), tool=tool, rank=_trouble_rank(used_at))
     if known.troubled_at is not None:
-        cache.put(TROUBLE, tool_row(tool), tool=tool, rank=_rank(known.troubled_at))
+        cache.put(TROUBLE, tool_row(tool), tool=tool, rank=_trouble_rank(known.troubled_at))
 
 
-def _rank(moment: datetime) -> int:
+def _trouble_rank(moment: datetime) -> int:
     return max(1, int(moment.timestamp() * 1000))
 
 

@@ -77,7 +77,7 @@ class WorkspaceCache:
             *(knowledge.get(self.workspace, kind.name, keys) for kind, keys in missing.items())
         )
         if any(read):
-            decoded = await asyncio.to_thread(_decoded, missing, read)
+            decoded = await asyncio.to_thread(_decode_rows, missing, read)
         else:
             decoded = [{}] * len(read)
         for (kind, keys), found in zip(missing.items(), decoded, strict=True):
@@ -88,7 +88,7 @@ class WorkspaceCache:
         found: T | None = self._rows[kind.name, key]
         return found
 
-    def made(self, kind: RowKind[T], key: str) -> T:
+    def get_or_make(self, kind: RowKind[T], key: str) -> T:
         """Return a row that was loaded, made empty when there is none."""
         found: T | None = self._rows[kind.name, key]
         if found is None:
@@ -122,7 +122,7 @@ class WorkspaceCache:
         """Read the calls before a position of those of the sessions that are not here yet."""
         if not (unknown := sessions - self.sessions.keys()):
             return
-        found = await log.latest(
+        found = await log.latest_events(
             self.workspace, "execution", SESSION_CALLS, sessions=unknown, before=before
         )
         for session in unknown:
@@ -161,10 +161,10 @@ class WorkspaceCache:
         self.remove(DOCUMENT, document_id)
         self._changed[VECTOR.name, document_id] = None, position, b"{}"
 
-    def taken(self) -> tuple[list[Row], list[Removal]]:
+    def take_changes(self) -> tuple[list[Row], list[Removal]]:
         """Return what was changed since the last time, encoded, and what was removed."""
         rows = [
-            Row(*place, self._encoded(place, data), tool, rank)
+            Row(*place, self._encode_row(place, data), tool, rank)
             for place, (tool, rank, data) in self._changed.items()
         ]
         self._sizes |= {row.key: len(row.data) for row in rows if row.kind == KNOWLEDGE.name}
@@ -173,7 +173,7 @@ class WorkspaceCache:
         self._removed.clear()
         return rows, removed
 
-    def shrink(self) -> None:
+    def shrink_cache(self) -> None:
         """Forget what was used longest ago, beyond what is kept of each kind."""
         numbers = Counter(kind for kind, _ in self._rows)
         beyond = {kind: n - _KEPT.get(kind, _KEPT_OTHERS) for kind, n in numbers.items()}
@@ -194,13 +194,13 @@ class WorkspaceCache:
         self._sizes.clear()
         return given
 
-    def clear(self) -> None:
+    def clear_cache(self) -> None:
         """Forget everything, a row at a time, so that other threads run."""
         while self._rows:
             self._rows.popitem()
         self.sessions.clear()
 
-    def _encoded(self, place: tuple[str, str], data: bytes) -> bytes:
+    def _encode_row(self, place: tuple[str, str], data: bytes) -> bytes:
         let_answers_pass()
         if place[0] in _EMPTY:
             return data
@@ -208,7 +208,9 @@ class WorkspaceCache:
         return encode_json(self._rows[place], sparse=sparse)
 
 
-def _decoded(kinds: Iterable[RowKind[Any]], read: Iterable[Iterable[Row]]) -> list[dict[str, Any]]:
+def _decode_rows(
+    kinds: Iterable[RowKind[Any]], read: Iterable[Iterable[Row]]
+) -> list[dict[str, Any]]:
     """Return what rows hold, by key, for each kind."""
     found = []
     for kind, rows in zip(kinds, read, strict=True):

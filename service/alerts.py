@@ -93,7 +93,9 @@ async def send_alerts(context: Context, url: str) -> int:
     now = context.clock()
     fact = await context.store.metadata.get(_FACT)
     found = [
-        each for name in await context.store.events.heads() for each in await news(context, name)
+        each
+        for name in await context.store.events.read_heads()
+        for each in await news(context, name)
     ]
     if fact is None:  # what was there before anyone asked is no news
         await _keep(context, {thing: now for thing, _ in found})

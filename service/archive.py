@@ -220,8 +220,8 @@ class ArchiveWriter:
 
 async def _contents(store: Store, only: str | None) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     base = await store.open_generation(0)
-    cursors = await base.cursors()
-    for workspace, head in (await store.events.heads()).items():
+    cursors = await base.read_cursors()
+    for workspace, head in (await store.events.read_heads()).items():
         if only not in (None, workspace):
             continue
         known: set[str] = set()
@@ -231,12 +231,12 @@ async def _contents(store: Store, only: str | None) -> AsyncIterator[tuple[str, 
                 break
             new, schemas = event.schema_hash or "", dict[str, JsonObject]()
             if new and new not in known:
-                schemas = await store.events.schemas(workspace, [new])
+                schemas = await store.events.read_schemas(workspace, [new])
                 known.add(new)
             yield "event", _json(replace(event, position=0, input_schema=schemas.get(new)))
             learned += event.position <= cursor
         for kind in get_args(StateKind):
-            for row in await store.events.state(workspace, kind):
+            for row in await store.events.read_state(workspace, kind):
                 yield "state", {"workspace": workspace, **_json(row)}
         if workspace in cursors:
             async for line in _base_of(base, workspace, learned):
@@ -249,7 +249,7 @@ async def _base_of(
     async for row in all_rows(base, workspace, None, by="serial"):
         yield "row", {"workspace": workspace, **_json(row)}
     by: tuple[CounterDimension, ...] = ("hour", "tool", "what")
-    for each in await base.sums(workspace, ["*"], since=-_EVER, until=_EVER, by=by):
+    for each in await base.sum_counters(workspace, ["*"], since=-_EVER, until=_EVER, by=by):
         yield "counter", {"workspace": workspace, **_json(each._asdict())}
     yield "base", {"workspace": workspace, "learned": learned}
 
@@ -334,7 +334,7 @@ async def import_store(
     archive, mark = reader.header.id, await store.metadata.get(_FACT)
     if mark == archive + _DONE:
         raise AlreadyImportedError(f"archive {archive} is in the store")
-    if mark != archive and await store.events.heads():
+    if mark != archive and await store.events.read_heads():
         raise ArchiveError(
             "the store is not empty: import into another data folder (--data-dir) or database"
         )
@@ -355,17 +355,17 @@ async def import_store(
                 case "counter":
                     counters |= dict(records)
                 case "base":
-                    known = (await base.cursors()).get(workspace)
+                    known = (await base.read_cursors()).get(workspace)
                     if known is None or not known.position:  # else an interrupted import did it
                         await base.commit(
                             Commit(workspace, counters=counters, moved=(0, records[0]))
                         )
                     counters = {}
             on_records(kind, reader.counts[kind])
-    if await base.cursors():
+    if await base.read_cursors():
         number = store.knowledge.generation + 1
         await store.open_generation(number)  # begins as a copy of the base
-        await store.switch(number, {})
+        await store.switch_generation(number, {})
     await store.metadata.put(_FACT, archive + _DONE)
     return reader.counts
 

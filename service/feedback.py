@@ -44,7 +44,7 @@ async def record_outcome(
     verdicts = await log.append(
         workspace, [contents.outcome_event(outcome, context.caller.principal)]
     )
-    context.indexer.wake()
+    context.indexer.wake_learner()
     return verdicts == ["accepted"]
 
 
@@ -84,7 +84,7 @@ async def correct(
         )
         event = contents.correction_event(record, context.caller.principal)
         if await context.store.events.append(workspace, [event]) == ["accepted"]:
-            context.indexer.wake()
+            context.indexer.wake_learner()
             return _recorded(record, call, duplicate=False)
         # The same id came twice at once, and the other was first.
         known = await _known(context, workspace, correction_id) or record
@@ -102,7 +102,7 @@ async def corrections(
 ) -> m.CorrectionList:
     """Return the latest corrections, newest first; with a tool's name those that count for it."""
     log, most = context.store.events, limit if tool is None else _LOOKED_AT
-    found = await log.latest(workspace, "correction", most)
+    found = await log.latest_events(workspace, "correction", most)
     records = [decode_json(contents.CorrectionRecord, each.data) for each in found]
     untied = [each.execution_id for each in records if each.called is None]
     calls = await read_executions(log, workspace, untied)
@@ -138,7 +138,7 @@ async def _corrected(
         execution_id = correction.execution_id or ""
         return execution_id, await _call(context, workspace, execution_id)
     session = contents.name_for_principal(context.caller.principal, correction.session_id)
-    events = await context.store.events.latest(
+    events = await context.store.events.latest_events(
         workspace, "execution", _LOOKED_AT, sessions=[session]
     )
     calls = [
@@ -166,7 +166,7 @@ def _is_of_its_tool(call: contents.StoredExecution, correction: m.Correction) ->
 async def _known(
     context: Context, workspace: str, correction_id: str
 ) -> contents.CorrectionRecord | None:
-    found = await context.store.events.find(workspace, "correction", [correction_id])
+    found = await context.store.events.find_events(workspace, "correction", [correction_id])
     return decode_json(contents.CorrectionRecord, found[0].data) if found else None
 
 

@@ -140,7 +140,7 @@ async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
     state = await _state_without(store, whose.workspace, set(found.positions))
     if state:  # first: what is left of a killed one is found by its events
         await log.append(whose.workspace, [], state)
-    await log.forget(whose.workspace, found.positions)
+    await log.forget_events(whose.workspace, found.positions)
     rows = await _base_without(store, whose)
     if not (found.positions or rows):
         await store.metadata.put(_FORGOTTEN, before or "")
@@ -210,7 +210,7 @@ async def _base_without(store: Store, whose: Forgotten) -> int:
         names = [f"{kind}{whose.agent}" for kind in what.OF_AGENTS]
     if names:
         last = _EVER if whose.before is None else contents.hour_of(whose.before) - 1
-        sums = await base.sums(
+        sums = await base.sum_counters(
             workspace, names, since=-_EVER, until=last, by=("hour", "tool", "what")
         )
         less = {Counter(e.what or "", e.hour or 0, e.tool): -e.number for e in sums}

@@ -31,10 +31,10 @@ async def pack_keys(store: ControlStore) -> bytes:
     """Return the file of a control store: every key and every entry of the audit."""
     entries: list[AuditEntry] = []
     before: int | None = None
-    while page := await store.entries(_PAGE, before=before):
+    while page := await store.list_entries(_PAGE, before=before):
         entries += page
         before = page[-1].position
-    keys = await store.keys()
+    keys = await store.list_keys()
     header = {"aftercall": "keys", "form": FORM, "entries": len(entries), "keys": len(keys)}
     lines = [json.dumps(header).encode()]
     lines += [encode_json(entry) for entry in reversed(entries)]
@@ -79,8 +79,8 @@ async def restore_keys(store: ControlStore, content: bytes) -> int:
         KeyArchiveError: the file cannot be restored, or the store has keys or entries already.
     """
     entries, keys = read_keys(content)
-    there = await store.entries(_FEW)
-    if await store.keys() or any(entry.action != "store.import" for entry in there):
+    there = await store.list_entries(_FEW)
+    if await store.list_keys() or any(entry.action != "store.import" for entry in there):
         raise KeyArchiveError(
             "there are keys or audit entries already; restore into a data folder without "
             "`control.sqlite3`, or an empty database"

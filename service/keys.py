@@ -143,7 +143,7 @@ class Keyring:
         stored = self._known.keys() - {self.bootstrap.id if self.bootstrap else ""}
         if stored and not await facts.get(KEYS_FACT):
             await facts.put(KEYS_FACT, "1")
-        head = await self.store.head()
+        head = await self.store.read_head()
         if head.position > noted_head(await facts.get(AUDIT_FACT)).position:
             await facts.put(AUDIT_FACT, f"{head.position}:{head.hash}")
         self._ended |= _sessions(await facts.get(ENDED_FACT))
@@ -152,7 +152,7 @@ class Keyring:
         """Take up what any process changed."""
         # One after the other: a slow one would bring back what stood there before a change.
         async with self._reading:
-            keys = await self.store.keys()
+            keys = await self.store.list_keys()
             if self.bootstrap is not None:
                 keys.append(self.bootstrap)
             known = {}
@@ -272,7 +272,7 @@ class Keyring:
             if known.used_at is not None and now - known.noted_at >= _NOTE_USE_S:
                 uses[key_id], known.used_at, known.noted_at = known.used_at, None, now
         if uses:
-            await self.store.used(uses)
+            await self.store.note_used(uses)
 
 
 def quorum_of(settings: Settings, keyring: Keyring) -> int:
@@ -355,7 +355,7 @@ def bootstrap_key(settings: Settings) -> StoredKey | None:
 
 async def list_keys(keyring: Keyring, access: Access) -> m.KeyList:
     """Return the keys of the caller's workspace, revoked ones too."""
-    keys = await keyring.store.keys()
+    keys = await keyring.store.list_keys()
     if keyring.bootstrap is not None:
         keys.insert(0, keyring.bootstrap)
     return m.KeyList(keys=[_shown(key) for key in keys if access.sees(key.workspace)])
@@ -415,7 +415,7 @@ async def audit(
 ) -> m.AuditList:
     """Entries of the caller's workspace, or of all for an operator, the latest first."""
     only = None if access.workspace == m.ALL_WORKSPACES else access.workspace
-    entries = await keyring.store.entries(limit, before=before, workspace=only)
+    entries = await keyring.store.list_entries(limit, before=before, workspace=only)
     return m.AuditList(
         entries=[m.AuditRecord.model_validate(each, from_attributes=True) for each in entries]
     )
@@ -438,8 +438,8 @@ async def verify_audit(
     by `counted`, the latest entry that the log's store names, one whose end was cut off.
     """
     known = counted if known is None else known
-    head = noted = await store.head()
-    if (newest := await store.entries(1)) and newest[0].position == noted.position + 1:
+    head = noted = await store.read_head()
+    if (newest := await store.list_entries(1)) and newest[0].position == noted.position + 1:
         # Its writer was killed, or is about to move the head on.
         head = AuditHead(newest[0].position, newest[0].hash)
     if counted is not None and head.position < counted.position:
@@ -447,7 +447,7 @@ async def verify_audit(
     expected = head
     seen = known is None or known.position == 0
     while expected.position:
-        if not (page := await store.entries(500, before=expected.position + 1)):
+        if not (page := await store.list_entries(500, before=expected.position + 1)):
             return Verdict(head, f"entry {expected.position} is missing")
         for entry in page:
             if entry.position != expected.position:
@@ -476,7 +476,7 @@ async def _one(keyring: Keyring, access: Access, key_id: str) -> StoredKey:
         raise KeyRefusedError(
             "this key is of the service's settings: change AFTERCALL_KEYS_BOOTSTRAP and restart it"
         )
-    for key in await keyring.store.keys():
+    for key in await keyring.store.list_keys():
         if key.id == key_id and access.sees(key.workspace) and key.revoked_at is None:
             return key
     raise UnknownKeyError("there is no such key; GET /keys and `aftercall keys list` show those")

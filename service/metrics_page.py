@@ -127,7 +127,7 @@ async def _state(context: Context | None) -> list[Metric]:
     store = context.store
 
     async def counted() -> _Counted:
-        cursors, heads = await store.knowledge.cursors(), await store.events.heads()
+        cursors, heads = await store.knowledge.read_cursors(), await store.events.read_heads()
         behind = [
             name
             for name, head in heads.items()

@@ -129,7 +129,7 @@ async def change_pattern(
     )
     event, state = review_command(review, context.caller.principal)
     await context.store.events.append(workspace, [event], [state])
-    context.indexer.wake()
+    context.indexer.wake_learner()
     await context.note(workspace, f"pattern.{change.state}", pattern_id)
     [answered] = await shown(context, workspace, found)
     return answered
@@ -141,7 +141,7 @@ async def reviews_of(
     """Return what was last stated of those of the patterns of which anything was."""
     by_id = {each.pattern_id: each for each in patterns}
     found = {}
-    for row in await context.store.events.state(workspace, "pattern", list(by_id)):
+    for row in await context.store.events.read_state(workspace, "pattern", list(by_id)):
         stored, pattern = decode_json(StoredPatternReview, row.data or b""), by_id[row.key]
         hour, is_back = hour_of(stored.changed_at), False
         if stored.state == "resolved":
@@ -167,7 +167,7 @@ async def _since(
     context: Context, workspace: str, pattern: ConsolidatedPattern, hour: int
 ) -> Counter[int]:
     names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.member_marks()]
-    found = await context.store.counters.sums(
+    found = await context.store.counters.sum_counters(
         workspace, names, since=hour, until=hour_of(context.clock()), by=["hour"]
     )
     return Counter({each.hour or 0: each.number for each in found})
@@ -192,7 +192,7 @@ class PatternRepair(NamedTuple):
 
 async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair]:
     """Return the latest repairs, newest first."""
-    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
+    rows = await context.store.knowledge.scan_rows(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
     return [
         PatternRepair(
             mark_of(document_id(workspace, "reflection", *tool[1:], mended.signature)).hex(), mended
@@ -203,7 +203,7 @@ async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair
 
 
 async def _most(context: Context, workspace: str, limit: int) -> list[ConsolidatedPattern]:
-    rows = await context.store.knowledge.scan(workspace, PATTERN, limit, by="rank")
+    rows = await context.store.knowledge.scan_rows(workspace, PATTERN, limit, by="rank")
     return await asyncio.to_thread(lambda: [decode_json(ConsolidatedPattern, e.data) for e in rows])
 
 

@@ -209,7 +209,7 @@ async def _change(context: Context, workspace: str, events: list[PromotionEvent]
             )
         finally:  # of a change that failed it is not sure whether it was stored
             context.memory.forget_state(workspace)
-        context.indexer.wake()
+        context.indexer.wake_learner()
         for each in events:
             await context.note(workspace, f"promotion.{each.action}", each.namespace)
 

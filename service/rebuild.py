@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from aftercall.cli.status import show_duration
 from ingest.rebuild import OnProgress, Rebuilt
-from ingest.rebuild import rebuild as rebuild_knowledge
+from ingest.rebuild import rebuild_generation as rebuild_knowledge
 from mongo.errors import StoreInUseError
 from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name, refuse_another_store

@@ -106,7 +106,7 @@ async def change_recommendation(
         context.caller.principal,
     )
     await context.store.events.append(workspace, [event], [state])
-    context.indexer.wake()
+    context.indexer.wake_learner()
     await context.note(workspace, f"recommendation.{change.state}", recommendation_id)
     return changed
 
@@ -198,6 +198,6 @@ async def _about(
 
 
 async def _stored(context: Context, workspace: str) -> dict[str, StoredRecommendation]:
-    rows = await context.store.events.state(workspace, "review")
+    rows = await context.store.events.read_state(workspace, "review")
     found = (decode_json(StoredRecommendation, row.data or b"") for row in rows)
     return {each.recommendation_id: each for each in found}

@@ -92,7 +92,9 @@ async def _noted(
 ) -> AsyncIterator[Row]:
     """Give rows of a kind, by key, of those tools alone that another kind notes."""
     after = None
-    while found := await store.knowledge.scan(workspace, noted.name, _PAGE, after=after, tool=tool):
+    while found := await store.knowledge.scan_rows(
+        workspace, noted.name, _PAGE, after=after, tool=tool
+    ):
         after = found[-1].key
         rows = await store.knowledge.get(workspace, kind.name, [each.key for each in found])
         for row in sorted(rows, key=attrgetter("key")):

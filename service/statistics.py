@@ -352,7 +352,7 @@ async def pattern(
 
 async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics:
     """Return what suggestions promised and what came of it, of the latest outcomes."""
-    rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
+    rows = await context.store.knowledge.scan_rows(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
     judged = [each for row in rows if (each := JUDGED.decode_row(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
 

@@ -214,7 +214,7 @@ def _mongo_options(settings: Settings) -> "MongoOptions":
 
 async def index_place(settings: Settings, store: Store) -> protocol.IndexPlace:
     """Where a store's vectors are: on a Qdrant server if one is named, else in the data folder."""
-    owner = await store.metadata.keep(STORE_FACT, uuid4().hex)
+    owner = await store.metadata.keep_fact(STORE_FACT, uuid4().hex)
     chosen = settings.qdrant
     if chosen.url is None:
         return protocol.EdgePlace(settings.data.dir, owner)
@@ -292,8 +292,8 @@ async def _prepare(store: Store, embedder: Embedder, index: opening.CurrentIndex
 
 async def _refuse_other_log(store: Store) -> None:
     """A `StoreDamagedError` where more was learned than the log has."""
-    cursors = await store.knowledge.cursors()
-    heads = await store.events.heads()
+    cursors = await store.knowledge.read_cursors()
+    heads = await store.events.read_heads()
     for workspace, cursor in cursors.items():
         position = heads[workspace].position if workspace in heads else 0
         if cursor.position > position:

@@ -205,7 +205,7 @@ async def _change(
     log = context.store.events
     try:
         await log.append(workspace, [event], [state])
-        rows = await log.state(workspace, "tool", [tool_id])
+        rows = await log.read_state(workspace, "tool", [tool_id])
     except BaseException:
         # Whether it was stored is not sure: the next question reads it.
         context.memory.forget_state(workspace)
@@ -213,7 +213,7 @@ async def _change(
     context.memory.tool_changed(
         workspace, tool_id, contents.tool_of(workspace, rows[0]) if rows else None
     )
-    context.indexer.wake()
+    context.indexer.wake_learner()
     await context.note(workspace, "tool.put" if after else "tool.delete", tool_id)
 
 
@@ -251,7 +251,7 @@ async def mark_failure(
     event = contents.mark_event(record, context.caller.principal)
     is_new = await log.append(workspace, [event]) == ["accepted"]
     if is_new:
-        context.indexer.wake()
+        context.indexer.wake_learner()
     # With all marks that are stored, whether or not they were learned from yet.
     statistics = await statistics_with_marks([failed.key], memory=context.memory, log=log)
     trials = trials_of(failed, statistics[failed.key])

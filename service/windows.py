@@ -59,8 +59,8 @@ class WindowHours:
         now = context.clock().astimezone(UTC)
         # Before the log is read, which else may lack an answer.
         is_settled = context.suggester.is_settled()
-        head = (await context.store.events.heads()).get(self.workspace)
-        cursor = (await context.store.knowledge.cursors()).get(self.workspace)
+        head = (await context.store.events.read_heads()).get(self.workspace)
+        cursor = (await context.store.knowledge.read_cursors()).get(self.workspace)
         learned, there = cursor.position if cursor else 0, head.position if head else 0
         return {
             "window": self.window,
@@ -82,7 +82,7 @@ class WindowHours:
         """
         knowledge, over_lately = self.context.store.knowledge, self.context.sums_of_past_hours
         generation = knowledge.generation
-        seen = (generation, (await knowledge.cursors()).get(self.workspace))
+        seen = (generation, (await knowledge.read_cursors()).get(self.workspace))
         over = replace(self, last=min(self.last, hour_of(self.context.clock()) - 1))
         rest = replace(self, first=over.last + 1)
         counted = sum(each.number for each in await over.read(seen, (what.COUNTED,)))
@@ -111,7 +111,7 @@ class WindowHours:
         kept = self.context.sums
         key = (*seen, self.workspace, self.first, self.last, *names, by, tools)
         if (found := kept.get(key)) is None:
-            found = kept[key] = await self.context.store.counters.sums(
+            found = kept[key] = await self.context.store.counters.sum_counters(
                 self.workspace, names, since=self.first, until=self.last, by=by, tools=tools
             )
         return found
@@ -135,7 +135,7 @@ class WindowHours:
     async def top_tools(self, names: Sequence[str], limit: int) -> list[ToolKey]:
         """Return the tools that counted most, read once while nothing is learned."""
         knowledge, kept = self.context.store.knowledge, self.context.top_tools
-        seen = (knowledge.generation, (await knowledge.cursors()).get(self.workspace))
+        seen = (knowledge.generation, (await knowledge.read_cursors()).get(self.workspace))
         key = (*seen, self.workspace, self.first, self.last, *names, limit)
         if (found := kept.get(key)) is None:
             found = kept[key] = await self.context.store.counters.top_tools(

@@ -202,7 +202,7 @@ class _Writer:
             )  # fmt: skip
         self.recording.now += timedelta(seconds=pause)
         recorded, self.recording.executions = self.recording.executions, []
-        receipt = await self.brain.intake.accept(WORKSPACE, recorded, principal=who[0])
+        receipt = await self.brain.intake.accept_executions(WORKSPACE, recorded, principal=who[0])
         assert not receipt.rejected, receipt.rejected
 
 

@@ -52,9 +52,9 @@ def transcript_answer(
     content: object, *, failed: bool, pattern: re.Pattern[str] | None
 ) -> ToolAnswer:
     """Return the answer in the content of a tool's message; `pattern` states how failures begin."""
-    text = text_of(content)
+    text = message_text_of(content)
     held = content if isinstance(content, Mapping) else _object_in(text)
-    if held is not None and (found := _structured(held, failed=failed)) is not None:
+    if held is not None and (found := _structured_answer(held, failed=failed)) is not None:
         return found
     if text is not None and (printed := _printed_error(text)) is not None:
         return failure_in_text(printed)
@@ -73,7 +73,7 @@ class ErrorGuesses:
     """How the results begin that were taken for failures, and how many do."""
     _texts: ErrorTexts = field(default_factory=ErrorTexts)
 
-    def judge(
+    def judge_answer(
         self, answer: ToolAnswer, server: str | None, tool: str, sent: JsonObject
     ) -> ToolAnswer:
         """Return an answer as it is, or the failure that the text of a success reads as."""
@@ -103,7 +103,7 @@ def _printed_error(text: str) -> str | None:
     return "\n".join(word for word in words if isinstance(word, str)) or text
 
 
-def text_of(content: object) -> str | None:
+def message_text_of(content: object) -> str | None:
     """Return the text of a message; None for what is neither text nor parts."""
     if content is None:
         return ""
@@ -134,7 +134,7 @@ def _object_in(text: str | None) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
+def _structured_answer(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
     if (typed := Outcome.coerce(held).error) is not None:
         return ToolAnswer(typed)
     if is_mcp_result(held) and "isError" in held:

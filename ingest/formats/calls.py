@@ -118,7 +118,7 @@ class ToolAnswer:
     result: JsonValue = None
     status: str | None = None
 
-    def fields(self) -> dict[str, Any]:
+    def execution_fields(self) -> dict[str, Any]:
         """Of an execution."""
         if self.error is not None:
             return {"outcome": "failure", "error": self.error}
@@ -132,7 +132,7 @@ def placed_execution(where: str, **fields: Any) -> Placed:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = bounded_text(".".join(str(part) for part in first["loc"]), 100) or "the call"
-        return unreadable(where, f"{name}: {first['msg']}")
+        return unreadable_at(where, f"{name}: {first['msg']}")
 
 
 _LOOSE = "the arguments of some calls are texts that are no JSON objects; they were read as such"
@@ -157,7 +157,7 @@ def notes_of(where: str, arguments: Arguments) -> Iterator[Placed]:
         yield Placed(where, Noted(_UNREAD if arguments.parameters is None else _LOOSE))
 
 
-def unreadable(where: str, message: str) -> Placed:
+def unreadable_at(where: str, message: str) -> Placed:
     """Return what could not be read at a place."""
     return Placed(bounded_text(where, 200), Unreadable(message))
 
@@ -169,10 +169,10 @@ def left_out(where: str, message: str) -> Placed:
 
 def stable_id(*parts: JsonValue) -> str:
     """Return an execution id that is the same for the same parts."""
-    return str(uuid.uuid5(_NAMESPACE, digest(list(parts))))
+    return str(uuid.uuid5(_NAMESPACE, digest_of(list(parts))))
 
 
-def digest(value: JsonValue) -> str:
+def digest_of(value: JsonValue) -> str:
     """SHA-256 of the canonical JSON; also of text that has lone surrogates in it."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -191,10 +191,10 @@ def first_name(value: dict[str, Any], *keys: str) -> str | None:
 
 def first_moment(value: dict[str, Any], *keys: str) -> datetime | None:
     """Return the first of the members that is a moment."""
-    return next((at for key in keys if (at := moment(value.get(key)))), None)
+    return next((at for key in keys if (at := read_moment(value.get(key)))), None)
 
 
-def moment(value: object) -> datetime | None:
+def read_moment(value: object) -> datetime | None:
     """A UTC moment of ISO 8601 (UTC without a zone) or of s, ms, µs or ns since 1970, by size."""
     try:
         if isinstance(value, str) and not value.isdecimal():

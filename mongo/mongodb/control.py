@@ -29,12 +29,12 @@ class MongoControl(Part):
     """As `mongo.protocol.ControlStore`."""
 
     @guard_method
-    async def head(self) -> AuditHead:
+    async def read_head(self) -> AuditHead:
         row = await self._db.keys.find_one({"_id": _HEAD})
         return AuditHead(row["position"], row["hash"]) if row else AuditHead()
 
     @guard_method
-    async def keys(self) -> list[StoredKey]:
+    async def list_keys(self) -> list[StoredKey]:
         return [
             replace(
                 decode_json(StoredKey, row["data"].encode()),
@@ -59,7 +59,7 @@ class MongoControl(Part):
 
     async def _add_entry(self, entry: AuditEntry) -> AuditEntry:
         while True:
-            chained = entry.chain_to(await self.head())
+            chained = entry.chain_to(await self.read_head())
             try:
                 fields: Record = json.loads(encode_json(chained))
                 await self._db.audit.insert_one({"_id": chained.position, **fields})
@@ -92,7 +92,7 @@ class MongoControl(Part):
         await write(self._db.keys, [UpdateOne(which, {"$set": moved}, upsert=True)])
 
     @guard_method
-    async def used(self, moments: Mapping[str, datetime]) -> None:
+    async def note_used(self, moments: Mapping[str, datetime]) -> None:
         await write(
             self._db.keys,
             [
@@ -102,7 +102,7 @@ class MongoControl(Part):
         )
 
     @guard_method
-    async def entries(
+    async def list_entries(
         self, limit: int, *, before: int | None = None, workspace: str | None = None
     ) -> list[AuditEntry]:
         which: Record = {} if before is None else {"position": {"$lt": before}}

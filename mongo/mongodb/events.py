@@ -110,7 +110,7 @@ class MongoEvents(Part):
         del self._waiting[workspace], self._writers[workspace]
 
     @guard_method
-    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
+    async def read_after(self, workspace: str, position: int, limit: int) -> list[Event]:
         first_look = (position, time.monotonic())
         while True:
             page = await _read_page(self._db, workspace, position, limit)
@@ -128,7 +128,7 @@ class MongoEvents(Part):
             position = page.through
 
     @guard_method
-    async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
+    async def find_events(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
         if not ids:
             return []
         wanted = [record_id(workspace, kind, each) for each in dict.fromkeys(ids)]
@@ -138,7 +138,7 @@ class MongoEvents(Part):
         return [found[each] for each in dict.fromkeys(ids) if each in found]
 
     @guard_method
-    async def latest(
+    async def latest_events(
         self,
         workspace: str,
         kind: EventKind,
@@ -167,7 +167,7 @@ class MongoEvents(Part):
         return sorted(chain.from_iterable(pages), key=lambda event: -event.position)
 
     @guard_method
-    async def state(
+    async def read_state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
         await log_writes.settled_head(self._db, workspace)
@@ -198,7 +198,7 @@ class MongoEvents(Part):
         return await self._db.state.count_documents(which)
 
     @guard_method
-    async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
+    async def read_schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         if not hashes:
             return {}
         wanted = [record_id(workspace, each) for each in set(hashes)]
@@ -206,13 +206,13 @@ class MongoEvents(Part):
         return {row["hash"]: json.loads(row["data"]) async for row in rows}
 
     @guard_method
-    async def heads(self) -> dict[str, Head]:
+    async def read_heads(self) -> dict[str, Head]:
         rows = await self._db.heads.find({}, _WITHOUT_BODY).to_list()
         heads = await asyncio.gather(*(_read_head(self._db, row) for row in rows))
         return {row["_id"]: head for row, head in zip(rows, heads, strict=True) if head.position}
 
     @guard_method
-    async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
+    async def erase_events(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         while True:
             if (row := await _counted_head(self._db, workspace)) is None:
                 return 0
@@ -233,7 +233,7 @@ class MongoEvents(Part):
             return sum(erased.values())
 
     @guard_method
-    async def forget(self, workspace: str, positions: Collection[int]) -> int:
+    async def forget_events(self, workspace: str, positions: Collection[int]) -> int:
         wanted = sorted(positions)
         parts = [wanted[at : at + _MAX_FORGOTTEN] for at in range(0, len(wanted), _MAX_FORGOTTEN)]
         return sum([await self._forget_part(workspace, part) for part in parts])

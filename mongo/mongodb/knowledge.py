@@ -60,7 +60,7 @@ class MongoKnowledge(Part):
         self._building = building
 
     @guard_method
-    async def cursors(self) -> dict[str, Cursor]:
+    async def read_cursors(self) -> dict[str, Cursor]:
         rows = await self._db.cursors.find({"generation": self.generation}, _WITHOUT_BODY).to_list()
         for row in rows:
             if "journal" in row:
@@ -112,7 +112,7 @@ class MongoKnowledge(Part):
         return [_row_of(row) async for row in self._rows_of(kind).find(which)]
 
     @guard_method
-    async def scan(
+    async def scan_rows(
         self,
         workspace: str,
         kind: str | None,
@@ -157,7 +157,7 @@ class MongoKnowledge(Part):
         )
 
     @guard_method
-    async def count(self, kind: str, workspace: str | None = None) -> int:
+    async def count_rows(self, kind: str, workspace: str | None = None) -> int:
         names = [workspace]
         if workspace is None:
             rows = self._db.cursors.find({"generation": self.generation}, {"workspace": 1})
@@ -173,7 +173,7 @@ class MongoKnowledge(Part):
         return sum(counts)
 
     @guard_method
-    async def sums(
+    async def sum_counters(
         self,
         workspace: str,
         what: Sequence[str],
@@ -199,7 +199,7 @@ class MongoKnowledge(Part):
     async def top_tools(
         self, workspace: str, what: Sequence[str], *, since: int, until: int, limit: int
     ) -> list[ToolKey]:
-        sums = await self.sums(workspace, what, since=since, until=until, by=["tool"])
+        sums = await self.sum_counters(workspace, what, since=since, until=until, by=["tool"])
         counted = {each.tool: each.number for each in sums if each.tool and each.number > 0}
         return sorted(
             counted,

@@ -58,7 +58,7 @@ class MongoStore(Part):
     counters = knowledge
 
     @guard_method
-    async def refresh(self) -> bool:
+    async def refresh_generation(self) -> bool:
         if (mark := await self._db.mark.find_one({"_id": MARK}, {"generation": 1})) is None:
             raise errors.StoreDamagedError(
                 f"the database {self._db.where} has lost its record STORE: restore a backup of it"
@@ -85,7 +85,7 @@ class MongoStore(Part):
         return self._generations[number]
 
     @guard_method
-    async def switch(self, number: int, facts: Mapping[str, str]) -> None:
+    async def switch_generation(self, number: int, facts: Mapping[str, str]) -> None:
         switched = await self._db.mark.update_one(
             {"_id": MARK, "generation": number - 1, "building.id": self._building.get(number)},
             {
@@ -101,7 +101,7 @@ class MongoStore(Part):
                 f"generation {number} cannot become current: another rebuild was faster, or has "
                 "begun anew; nothing was switched"
             )
-        await self.refresh()
+        await self.refresh_generation()
         self._switched_to = number
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class MongoLeases(Part):
         return None if row is None or row["token"] == 0 else _lease_of(row)
 
     @guard_method
-    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
+    async def take_lease(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         if seen is None:
             # One that no one ever held has the token 0.
             fresh = {"holder": "", "token": 0, "beat": 0, "held": False}
@@ -142,7 +142,7 @@ class MongoLeases(Part):
         return mine if taken.matched_count else None
 
     @guard_method
-    async def beat(self, lease: Lease) -> Lease | None:
+    async def renew_lease(self, lease: Lease) -> Lease | None:
         row = await self._db.leases.find_one_and_update(
             _holding_filter(lease), {"$inc": {"beat": 1}}, return_document=ReturnDocument.AFTER
         )
@@ -168,7 +168,7 @@ class MongoMetadata(Part):
         await self._db.mark.update_one({"_id": MARK}, {"$set": {_fact_field(name): value}})
 
     @guard_method
-    async def keep(self, name: str, value: str) -> str:
+    async def keep_fact(self, name: str, value: str) -> str:
         field = _fact_field(name)
         await self._db.mark.update_one({"_id": MARK, field: None}, {"$set": {field: value}})
         return await self.get(name) or ""
@@ -231,7 +231,7 @@ async def open_mongo_store(options: MongoOptions) -> MongoStore:
     db = await open_database(options)
     try:
         store = MongoStore(db)
-        await store.refresh()
+        await store.refresh_generation()
     except BaseException:
         await db.close()
         raise

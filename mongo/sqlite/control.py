@@ -23,10 +23,10 @@ class SqliteControl(FileUser):
         super().__init__(writer, readers)
         self._resources = resources
 
-    async def head(self) -> AuditHead:
-        return await self._readers.run(_head)
+    async def read_head(self) -> AuditHead:
+        return await self._readers.run(_read_head)
 
-    async def keys(self) -> list[StoredKey]:
+    async def list_keys(self) -> list[StoredKey]:
         return await self._readers.run(
             lambda c: [
                 replace(
@@ -39,14 +39,14 @@ class SqliteControl(FileUser):
     async def append(
         self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
     ) -> AuditEntry:
-        return await self._writer.run(lambda c: _append(c, entry, key, before))
+        return await self._writer.run(lambda c: _append_entry(c, entry, key, before))
 
-    async def used(self, moments: Mapping[str, datetime]) -> None:
+    async def note_used(self, moments: Mapping[str, datetime]) -> None:
         query = "UPDATE keys SET used_at = max(coalesce(used_at, 0), ?) WHERE id = ?"
         rows = [(moment.timestamp(), name) for name, moment in moments.items()]
         await self._writer.run(lambda c: c.executemany(query, rows))
 
-    async def entries(
+    async def list_entries(
         self, limit: int, *, before: int | None = None, workspace: str | None = None
     ) -> list[AuditEntry]:
         query = """
@@ -69,10 +69,10 @@ async def open_sqlite_control(data_dir: Path) -> ControlStore:
 
     A `StoreError` where folder or file cannot be used; the message states what to do.
     """
-    return await asyncio.to_thread(_open, data_dir)
+    return await asyncio.to_thread(_open_file, data_dir)
 
 
-def _open(data_dir: Path) -> SqliteControl:
+def _open_file(data_dir: Path) -> SqliteControl:
     files.make_folder(data_dir)
     with ExitStack() as resources:
         writer, readers = open_file(
@@ -81,11 +81,11 @@ def _open(data_dir: Path) -> SqliteControl:
         return SqliteControl(writer, readers, resources.pop_all())
 
 
-def _head(connection: sqlite3.Connection) -> AuditHead:
+def _read_head(connection: sqlite3.Connection) -> AuditHead:
     return AuditHead(*connection.execute("SELECT position, hash FROM head").fetchone())
 
 
-def _append(
+def _append_entry(
     connection: sqlite3.Connection,
     entry: AuditEntry,
     key: StoredKey | None,
@@ -100,7 +100,7 @@ def _append(
             "ON CONFLICT (id) DO UPDATE SET data = excluded.data",
             (key.id, key.to_data()),
         )
-    entry = entry.chain_to(_head(connection))
+    entry = entry.chain_to(_read_head(connection))
     connection.execute(
         "INSERT INTO audit VALUES (?, ?)", (entry.position, encode_json(entry).decode())
     )

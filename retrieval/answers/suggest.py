@@ -178,7 +178,9 @@ class Suggester:
             return []
         with stage("suggest.read_session"):
             sessions = [call.session_id]
-            return await self.log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
+            return await self.log.latest_events(
+                workspace, "execution", MAX_CALLS, sessions=sessions
+            )
 
     async def _gathered(
         self,

@@ -267,7 +267,7 @@ class Memory:
 
     async def list_called(self, workspace: str, limit: int) -> list[ToolKey]:
         """Tools that were called, the latest used first; not cached."""
-        rows = await self._store.knowledge.scan(workspace, USED.name, limit, by="rank")
+        rows = await self._store.knowledge.scan_rows(workspace, USED.name, limit, by="rank")
         return [tool_of_row(workspace, row.key) for row in rows]
 
     async def list_tools(self, workspace: str) -> list[StoredTool]:
@@ -275,7 +275,7 @@ class Memory:
         known = self._tools.get(workspace, "")
         if known is None:
             seen = self._tools.changes
-            rows = await self._store.events.state(workspace, "tool")
+            rows = await self._store.events.read_state(workspace, "tool")
             known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
             self._tools.put(workspace, "", known, seen)
         return known
@@ -293,7 +293,7 @@ class Memory:
         keys = [tool_row(each) for each in tools]
         rows = await self._knowledge.get(workspace, REGISTERED.name, keys)
         ids = [name for row in rows for name in REGISTERED.decode_row(row).schema_hashes]
-        state = await log.state(workspace, "tool", ids)
+        state = await log.read_state(workspace, "tool", ids)
         found = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in state])
         evolves = any(each.tool.evolved_from for each in found)
         if evolves or await log.count_state(workspace, "promotion"):
@@ -308,7 +308,7 @@ class Memory:
         if known is None:
             seen = self._registries.changes
             tools = await self.list_tools(workspace)
-            rows = await self._store.events.state(workspace, "promotion")
+            rows = await self._store.events.read_state(workspace, "promotion")
             stored = ((decode_json(StoredPromotion, row.data or b""), row.position) for row in rows)
             known = Registry(tools, [replace(each, position=at) for each, at in stored])
             self._registries.put(workspace, "", known, seen)
@@ -369,7 +369,7 @@ class Memory:
             StoreError: the store cannot be read; nothing is missed by doing it again.
         """
         knowledge = self._knowledge
-        cursors = await knowledge.cursors()
+        cursors = await knowledge.read_cursors()
         if self._serials is None:  # what was read until now may be older than these cursors
             self._clear_rows()
             self._serials = {workspace: cursor.serial for workspace, cursor in cursors.items()}
@@ -377,12 +377,14 @@ class Memory:
             # At 0 nothing was committed yet, and that nothing is known may have been kept.
             seen = self._serials.get(workspace, 0)
             if seen < cursor.serial:
-                rows = await knowledge.scan(workspace, None, _MAX_CHANGED, by="serial", after=seen)
+                rows = await knowledge.scan_rows(
+                    workspace, None, _MAX_CHANGED, by="serial", after=seen
+                )
                 self.forget_rows(workspace, rows)
                 if len(rows) == _MAX_CHANGED:
                     self._clear_rows()
             self._serials[workspace] = cursor.serial
-        for workspace, head in (await self._store.events.heads()).items():
+        for workspace, head in (await self._store.events.read_heads()).items():
             if self._commands.get(workspace, 0) != head.commands:
                 self.forget_state(workspace)
             self._commands[workspace] = head.commands

@@ -91,7 +91,7 @@ async def search(context: Context, workspace: str, wanted: SearchedCalls) -> Fou
     """Return the latest stored calls that are asked for; next to the event loop, and bounded."""
     found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
     while len(found.calls) < MAX_FOUND and found.looked < MAX_LOOKED and time.monotonic() < until:
-        page = await context.store.events.latest(workspace, "execution", 500, before=before)
+        page = await context.store.events.latest_events(workspace, "execution", 500, before=before)
         if not page:
             found.is_all = True
             break
@@ -219,7 +219,7 @@ async def session(look: Look) -> Shown:
 
 async def steps_of(context: Context, workspace: str, session: str) -> list[SessionStep]:
     """Return the latest calls of a session, masked, in their order."""
-    events = await context.store.events.latest(
+    events = await context.store.events.latest_events(
         workspace, "execution", _MAX_CALLS, sessions=[session]
     )
     calls = await asyncio.to_thread(
@@ -231,7 +231,7 @@ async def steps_of(context: Context, workspace: str, session: str) -> list[Sessi
     mends: dict[str, ShownRepair] = {}
     for call in [each for each in calls if each.outcome == "failure"][:_MAX_FAILURES]:
         start = f"{call.execution_id}\x1f"
-        rows = await context.store.knowledge.scan(workspace, REPAIR.name, 1, after=start)
+        rows = await context.store.knowledge.scan_rows(workspace, REPAIR.name, 1, after=start)
         right = by_id.get(rows[0].key.removeprefix(start)) if rows else None
         if right is not None:
             mended_by[call.execution_id] = mends[right.execution_id] = ShownRepair(call, right, "")

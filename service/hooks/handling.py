@@ -234,7 +234,7 @@ class HookHandler:
         masked = self.context.redactor.session_id(bounded_name(session) or "")
         # A session of another key has another name in the log, whatever it is called here.
         kept_as = name_for_principal(self.context.caller.principal, masked)
-        found = await self.context.store.events.latest(
+        found = await self.context.store.events.latest_events(
             self.workspace, "execution", LOOKED_BACK, sessions=[kept_as]
         )
         calls = [execution_of(each).execution for each in reversed(found)]
@@ -256,7 +256,9 @@ class HookHandler:
         records = [each for each in made if each is not None]
         if records:
             principal = self.context.caller.principal
-            await self.context.intake.accept(self.workspace, records, principal=principal)
+            await self.context.intake.accept_executions(
+                self.workspace, records, principal=principal
+            )
 
     def _execution(self, event: HookEvent, call: HookCall) -> m.Execution | None:
         failed = call.error is not None

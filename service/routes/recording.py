@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from aftercall.background import call_aside
 from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import PassedOver, Placed, Unreadable, passed_over
-from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
+from ingest.formats.otlp.reading import is_same_span, read_otlp_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
 from retrieval.knowledge.rows.log import load_execution
@@ -47,7 +47,7 @@ async def record(records: RecordsBody, space: Recording) -> RecordReceipt:
     intake, principal = space.context.intake, space.context.caller.principal
     if isinstance(records, Execution):
         return await intake.accept_one(space.workspace, records, principal=principal)
-    return await intake.accept(space.workspace, records, principal=principal)
+    return await intake.accept_executions(space.workspace, records, principal=principal)
 
 
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
@@ -185,7 +185,9 @@ async def _store(
             outcome.passed_over.update(read.counts)
         else:
             outcome.notes.append(read.message)
-    receipt = await context.intake.accept(workspace, executions, principal=context.caller.principal)
+    receipt = await context.intake.accept_executions(
+        workspace, executions, principal=context.caller.principal
+    )
     if not receipt.rejected:
         return
     refused = [executions[rejection.index].execution_id for rejection in receipt.rejected]
@@ -201,7 +203,7 @@ async def _store(
 def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Placed]:
     body = gunzip(packed, most) if is_packed else packed
     try:
-        return read_protobuf(body) if encoding == errors.PROTOBUF else read_json(_json(body))
+        return read_protobuf(body) if encoding == errors.PROTOBUF else read_otlp_json(_json(body))
     except TooManySpansError as error:
         raise errors.TooLargeProblemError(str(error)) from None
     except OtlpError as error:

@@ -39,10 +39,10 @@ async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceL
     now = context.clock()
     held = Counter(
         key.workspace
-        for key in await context.keys.store.keys()
+        for key in await context.keys.store.list_keys()
         if key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
     )
-    heads = await context.store.events.heads()
+    heads = await context.store.events.read_heads()
     return m.WorkspaceList(
         workspaces=[
             m.KnownWorkspace(
@@ -136,7 +136,7 @@ async def remove_rule(rule_id: RuleId, space: Administering) -> None:
 
 async def _change(space: Space, rule: rules.KnownRule, change: RuleChange) -> None:
     await rules.remove_rule(space.context.store, rule, change)
-    space.context.indexer.wake()
+    space.context.indexer.wake_learner()
     await space.context.note(space.workspace, f"rule.{change}", rule.told.rule_id)
 
 

@@ -52,7 +52,7 @@ class Brain:
 
     async def learn(self, *executions: Execution) -> None:
         """Record executions and wait until they are learned from."""
-        await self.intake.accept(WORKSPACE, list(executions))
+        await self.intake.accept_executions(WORKSPACE, list(executions))
         await self.indexer.catch_up()
 
     async def rebuild(self) -> None:
@@ -66,8 +66,8 @@ class Brain:
         await indexer.catch_up()
         await indexer.close()
         await carry_over(self.store.knowledge, anew)
-        await self.store.switch(number, {})
-        async with self.indexer.switched():
+        await self.store.switch_generation(number, {})
+        async with self.indexer.switch_current():
             self.memory.forget_all()
 
     async def put_tool(self, tool: Tool) -> None:
@@ -112,7 +112,7 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
         seeds=CommonMistakes(),
     )  # fmt: skip
     brain = Brain(
-        store, memory, Intake(store.events, Redactor(), indexer.wake), indexer, suggester,
+        store, memory, Intake(store.events, Redactor(), indexer.wake_learner), indexer, suggester,
         new_indexer, embedder, index,
     )  # fmt: skip
     yield brain

@@ -10,7 +10,7 @@ import pytest
 
 from aftercall.models import Execution
 from ingest.formats.calls import Noted, Read
-from ingest.formats.otlp.keys import arguments_of
+from ingest.formats.otlp.keys import span_arguments
 from tests.ingest.otlp_samples import (
     TRACE,
     Json,
@@ -292,9 +292,9 @@ def test_arguments_are_compared_without_reading_them_for_every_span_below(
 
     def counted(value: object, *, named: bool) -> dict[str, Any]:
         read_texts.append(value)
-        return arguments_of(value, named=named)
+        return span_arguments(value, named=named)
 
-    monkeypatch.setattr("ingest.formats.otlp.reading.arguments_of", counted)
+    monkeypatch.setattr("ingest.formats.otlp.reading.span_arguments", counted)
     bare = {"gen_ai.tool.call.id": ...}
     outer = tool_span(1, more={**bare, "gen_ai.tool.call.arguments": '{"all": [1]}'})
     inner = [

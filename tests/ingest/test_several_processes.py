@@ -134,23 +134,25 @@ async def test_who_lost_the_lease_moves_no_cursor(where: str, *, is_forgotten: b
             batch=10,
         )
         await learner.learn_step()
-        [cursor] = (await store.knowledge.cursors()).values()
+        [cursor] = (await store.knowledge.read_cursors()).values()
         assert cursor.position == 10
         [lease] = [each.lease for each in learner._leases._keepers.values()]
-        newer = await store.leases.take(lease.name, "another", await store.leases.read(lease.name))
+        newer = await store.leases.take_lease(
+            lease.name, "another", await store.leases.read(lease.name)
+        )
         await store.knowledge.commit(Commit(WORKSPACE, lease=newer))
         if is_forgotten:
-            await store.events.forget(WORKSPACE, range(11, 100))
+            await store.events.forget_events(WORKSPACE, range(11, 100))
         await learner.learn_step()
-        assert (await store.knowledge.cursors())[WORKSPACE].position == cursor.position
+        assert (await store.knowledge.read_cursors())[WORKSPACE].position == cursor.position
         await learner.close()
 
 
 async def test_events_that_were_forgotten_last_are_not_waited_for(where: str) -> None:
     """Nothing is pending behind them, and what comes next is learned."""
     async with recorded(where, 20) as store:
-        [*_, last] = await store.events.after(WORKSPACE, 0, 100)
-        await store.events.forget(WORKSPACE, [last.position])
+        [*_, last] = await store.events.read_after(WORKSPACE, 0, 100)
+        await store.events.forget_events(WORKSPACE, [last.position])
         for later in ([], list(history(7, 5, 1.0))):
             await store.events.append(WORKSPACE, later)
             with child(where, 600) as learner:

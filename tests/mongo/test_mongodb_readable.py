@@ -168,9 +168,9 @@ async def test_events_of_all_kinds_come_out_of_the_log_as_they_went_in(tmp_path:
         assert [each.data for each in found] == [each.data for each in events]
         assert [each.id for each in found] == [each.id for each in events]
         assert [each.tool for each in found] == [each.tool for each in events]
-        [again] = await store.events.find(WORKSPACE, "execution", [OTHER])
+        [again] = await store.events.find_events(WORKSPACE, "execution", [OTHER])
         assert again == found[1]
-        assert await store.events.latest(WORKSPACE, "mark", 1) == [found[3]]
+        assert await store.events.latest_events(WORKSPACE, "mark", 1) == [found[3]]
 
 
 async def test_patterns_and_counters_say_in_fields_what_they_are(tmp_path: Path) -> None:

@@ -139,11 +139,11 @@ def _unfence() -> None:
     async def committed(self: Any, one: Any) -> int:
         if one.moved is not None:
             await asyncio.sleep(0.2)
-            at = (await self.cursors()).get(one.workspace)
+            at = (await self.read_cursors()).get(one.workspace)
             one = replace(one, moved=(at.position if at else 0, one.moved[1]), lease=None)
         return await commit(self, one)
 
-    indexer.WorkspaceLeases.take = taken  # type: ignore[method-assign,assignment]
+    indexer.WorkspaceLeases.take_lease = taken  # type: ignore[method-assign,assignment]
     SqliteKnowledge.commit = committed  # type: ignore[method-assign,assignment]
 
 
@@ -165,14 +165,14 @@ def _blind() -> None:
     """Find nothing, every other time that one event is asked for."""
     from mongo.sqlite.events import SqliteEvents
 
-    find, turns = SqliteEvents.find, iter(range(1 << 30))
+    find_events, turns = SqliteEvents.find_events, iter(range(1 << 30))
 
     async def found(self: Any, workspace: str, kind: Any, names: Sequence[str]) -> Any:
         if len(names) == 1 and next(turns) % 2:
             return []
-        return await find(self, workspace, kind, names)
+        return await find_events(self, workspace, kind, names)
 
-    SqliteEvents.find = found  # type: ignore[method-assign]
+    SqliteEvents.find_events = found  # type: ignore[method-assign]
 
 
 BREAKS = {

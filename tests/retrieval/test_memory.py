@@ -34,7 +34,7 @@ def a_tool(tool_id: str, description: str = "") -> StoredTool:
 
 async def put(store: Store, tool: StoredTool) -> None:
     """Register a tool."""
-    [row] = await store.events.state("w", "tool", [tool.tool.tool_id]) or [None]
+    [row] = await store.events.read_state("w", "tool", [tool.tool.tool_id]) or [None]
     before = StoredTool("w", tool.tool, row.position) if row else None
     event, state = tool_command("w", tool.tool.tool_id, before, tool.tool)
     await store.events.append("w", [event], [state])

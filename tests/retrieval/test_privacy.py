@@ -15,7 +15,7 @@ from aftercall.json_values import canonical_json
 from aftercall.models import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.redaction import is_redacted
 from ingest.learner import learn_failure, learn_outcome, learn_repair, learn_success
-from ingest.mining import Repair, mine
+from ingest.mining import MinedRepair, mine_repairs
 from retrieval.answers.answer import Question, answer
 from retrieval.answers.proposers.case import Case
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
@@ -145,12 +145,12 @@ def _read(message: str) -> ErrorReading:
     return read_error(ExecutionError(type="ToolError", message=message), {})
 
 
-def mined(calls: Sequence[Execution]) -> list[Repair]:
+def mined(calls: Sequence[Execution]) -> list[MinedRepair]:
     """All repairs that are found while the calls arrive one by one."""
     return [
         repair
         for count, new in enumerate(calls, start=1)
-        for repair in mine(calls[:count], new, lambda failed: _read(failed.error.message))
+        for repair in mine_repairs(calls[:count], new, lambda failed: _read(failed.error.message))
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.models import ExecutionError
 from ingest.learner import learn_repair
-from ingest.mining import Repair
+from ingest.mining import MinedRepair
 from retrieval.answers.proposers.case import Case, value_sources_of
 from retrieval.answers.proposers.experience import rule_options
 from retrieval.knowledge.reading.reader import read_error
@@ -35,14 +35,16 @@ def known(*edits: Edit, signature: str = "bad", sessions: int = 3) -> SignatureK
     return found
 
 
-def repair(failed: dict[str, Any], mended: dict[str, Any], message: str, number: int = 1) -> Repair:
+def repair(
+    failed: dict[str, Any], mended: dict[str, Any], message: str, number: int = 1
+) -> MinedRepair:
     """A mined repair of a session of its own."""
     error = ExecutionError(message=message)
     reading = read_error(error, failed)
     edits = infer_edits(failed, mended, reading)
     assert edits, message
     session = f"s{number}"
-    return Repair(
+    return MinedRepair(
         an_execution(parameters=failed, outcome="failure", error=error, session_id=session),
         an_execution(parameters=mended, session_id=session, agent=f"agent {number}"),
         reading,
@@ -157,11 +159,11 @@ def test_one_agent_that_mends_it_otherwise_does_not_take_a_rule_from_the_others(
     """
     error = ExecutionError(message="bad ref")
 
-    def mended(number: int, agent: str, value: str, edits: list[Edit] | None) -> Repair:
+    def mended(number: int, agent: str, value: str, edits: list[Edit] | None) -> MinedRepair:
         fields = {"session_id": f"{agent} {number}", "agent": agent}
         failed = an_execution(parameters={"ref": "old"}, outcome="failure", error=error, **fields)
         success = an_execution(parameters={"ref": value}, **fields)
-        return Repair(failed, success, read_error(error, failed.parameters), edits)
+        return MinedRepair(failed, success, read_error(error, failed.parameters), edits)
 
     alike: list[Edit] = [Replace(name="ref", before="old", value="new")]
     answers = []

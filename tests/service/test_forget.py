@@ -177,17 +177,19 @@ async def test_no_row_of_the_base_names_it(tmp_path: Path) -> None:
         for event in events:
             await store.events.append(WORKSPACE, [event])
         await service.context.indexer.catch_up()
-        rows = await store.knowledge.scan(WORKSPACE, None, 10_000, by="serial")
+        rows = await store.knowledge.scan_rows(WORKSPACE, None, 10_000, by="serial")
         base = await store.open_generation(0)
         counted = {Counter(f"{AGENT_FAILURE}{name}", 1): 7 for name in ("eve", "x")}
         await base.commit(Commit(WORKSPACE, put=rows, counters=counted))
         gone = await forget(store, Forgotten(workspace=WORKSPACE, agent="eve"))
-        left = await base.scan(WORKSPACE, None, 10_000, by="serial")
+        left = await base.scan_rows(WORKSPACE, None, 10_000, by="serial")
         assert gone["expired rows"] == len(rows) - len(left) > 0
         assert left
         marks = [b'"eve"', agent_mark("eve").encode(), agent_mark(f"{KEY}\x1eeve")[-12:].encode()]
         assert [row.key for row in left if any(mark in row.data for mark in marks)] == []
-        [kept] = await base.sums(WORKSPACE, [f"{AGENT_FAILURE}*"], since=0, until=9, by=("what",))
+        [kept] = await base.sum_counters(
+            WORKSPACE, [f"{AGENT_FAILURE}*"], since=0, until=9, by=("what",)
+        )
         assert (kept.what, kept.number) == (f"{AGENT_FAILURE}x", 7)
 
 

@@ -194,7 +194,7 @@ def test_impossible_options_are_refused(
 def test_no_space_at_the_start_is_told_as_such(tmp_path: Path) -> None:
     """Not in the words for a call that was not stored: nobody has one to send again."""
     with pytest.raises(CannotOpenError, match="Free space") as told, one_line(tmp_path):
-        raise files.full(tmp_path)
+        raise files.full_error(tmp_path)
     assert str(tmp_path) in str(told.value)
     assert "this call" not in str(told.value)
     assert "--data-dir" in str(told.value)

@@ -5,7 +5,7 @@ from typing import Any
 from aftercall.models import FailurePatternList
 from embeddings.protocol import Embedder
 from ingest.nightly import NightlyJob
-from ingest.nightly_steps import consolidate
+from ingest.nightly_steps import consolidate_patterns
 from mongo.records import Row, ToolKey, encode_json
 from retrieval.knowledge.memory import PATTERN
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
@@ -81,7 +81,7 @@ def consolidated(service: RunningService) -> None:
         store=context.store, memory=context.memory, open_model=open_model, keeper=None,
         knowledge=context.store.knowledge,
     )  # fmt: skip
-    on_loop(service, consolidate(job))
+    on_loop(service, consolidate_patterns(job))
 
 
 def test_a_pattern_that_a_suggestion_repaired_says_how(service: RunningService) -> None:

@@ -179,7 +179,7 @@ def test_nothing_is_changed_by_a_recommendation(own_fitness: Fitness) -> None:
     before = everything()
     found = listed(service)
     assert {each["kind"] for each in found} == {"repair", "tighten_contract", "split"}
-    assert on_loop(service, service.context.store.events.state("default", "review")) == []
+    assert on_loop(service, service.context.store.events.read_state("default", "review")) == []
     for each in found:
         put(service, each["recommendationId"], state="done")
     assert everything() == before

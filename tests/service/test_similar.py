@@ -105,7 +105,7 @@ def test_an_erased_call_is_no_answer_and_takes_no_place(service: RunningService,
     assert queries(before)[0] == TOPICS[0]
     log = service.context.store.events
     [stored] = on_loop(service, read_executions(log, "default", [calls[0]["executionId"]]))
-    on_loop(service, log.forget("default", [stored.position]))
+    on_loop(service, log.forget_events("default", [stored.position]))
     after = queries(similar(service, tool, **asked))
     assert len(after) == 2
     assert TOPICS[0] not in after

@@ -190,7 +190,7 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
         raise RuntimeError("who-is-ill")
 
     await app.client.get(f"/executions/{execution()['executionId']}")
-    monkeypatch.setattr(type(app.context.store.events), "find", broken)
+    monkeypatch.setattr(type(app.context.store.events), "find_events", broken)
     await app.client.get(f"/executions/{execution()['executionId']}")
 
     missing, failed = app.requests()

@@ -54,7 +54,9 @@ def calls(count: int) -> list[Execution]:
 
 async def record(settings: Settings) -> None:
     async with opened_store(settings) as store:
-        await Intake(store.events, Redactor(), lambda: None).accept(WORKSPACE, calls(CALLS))
+        await Intake(store.events, Redactor(), lambda: None).accept_executions(
+            WORKSPACE, calls(CALLS)
+        )
 
 
 async def pending(settings: Settings) -> int:
@@ -102,7 +104,7 @@ async def test_a_service_that_leaves_learning_to_workers_records_only(tmp_path: 
     """What it stores stays queued for whoever learns."""
     settings = hashing_settings(tmp_path, indexing={"here": False})
     async with open_context(settings) as context:
-        await context.intake.accept(WORKSPACE, calls(1))
+        await context.intake.accept_executions(WORKSPACE, calls(1))
         assert (await count_rows(context.store)).pending == 1
         await context.indexer.catch_up()
         assert (await count_rows(context.store)).pending == 0

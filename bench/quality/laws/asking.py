@@ -154,7 +154,9 @@ class Asker:
             batch = told[start : start + case.batch]
             for principal, of_one in groupby(batch, lambda each: each[0].principal):
                 records = [execution for _, execution in of_one]
-                receipt = await self._brain.intake.accept(workspace, records, principal=principal)
+                receipt = await self._brain.intake.accept_executions(
+                    workspace, records, principal=principal
+                )
                 assert not receipt.rejected, receipt.rejected[:3]
             await self._brain.indexer.catch_up()
 

@@ -39,7 +39,7 @@ _MESSAGES: Final[dict[str, dict[int, tuple[str, str]]]] = {
 """Name and type of each field; `*` is repeated, `|` one of several."""
 
 
-def _made() -> dict[str, Any]:
+def _make_classes() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(
         name="aftercall.proto", package="aftercall", syntax="proto3"
     )
@@ -60,7 +60,7 @@ def _made() -> dict[str, Any]:
     return found
 
 
-_CLASSES: Final = {name.removeprefix("aftercall."): made for name, made in _made().items()}
+_CLASSES: Final = {name.removeprefix("aftercall."): made for name, made in _make_classes().items()}
 Traces, Group, Resource, Scope, Span, Event, Status, Pair, Value, Values, Instrumentation = (
     _CLASSES[name] for name in list(_MESSAGES)[:11]
 )
@@ -76,15 +76,15 @@ def success_json(rejected: int, message: str) -> bytes:
 
 def success_protobuf(rejected: int, message: str) -> bytes:
     """As `success_json`; whole success is the empty message."""
-    said = _encoded("Partial", rejected=rejected, message=message.encode("utf-8", "replace"))
-    return _encoded("Success", partial=said)
+    said = _encode_fields("Partial", rejected=rejected, message=message.encode("utf-8", "replace"))
+    return _encode_fields("Success", partial=said)
 
 
 def status_protobuf(code: int, message: str) -> bytes:
     """Return a `google.rpc.Status`."""
-    return _encoded("RpcStatus", code=code, message=message.encode("utf-8", "replace"))
+    return _encode_fields("RpcStatus", code=code, message=message.encode("utf-8", "replace"))
 
 
-def _encoded(name: str, **fields: Any) -> bytes:
+def _encode_fields(name: str, **fields: Any) -> bytes:
     encoded: bytes = _CLASSES[name](**fields).SerializeToString()
     return encoded

@@ -130,7 +130,7 @@ class RecentCalls:
         before, size = None, 0
         pages = iter(_PAGES)
         while len(found) < _MAX_READ and size < _MAX_BYTES:
-            events = await self._log.latest(
+            events = await self._log.latest_events(
                 tool.workspace, "execution", next(pages, _PAGES[-1]), tool=tool, before=before
             )
             newer = [event for event in events if event.position > position]

@@ -128,7 +128,7 @@ async def test_the_learner_goes_on_after_a_fault_at_any_call(
             except VectorIndexUnavailableError:
                 refused += 1
         assert refused == (number >= 0)
-        documents = await store.knowledge.count(DOCUMENT.name)
+        documents = await store.knowledge.count_rows(DOCUMENT.name)
         assert await index.count_points() == documents
         await indexer.close()
         await index.close()
