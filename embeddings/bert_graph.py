@@ -61,7 +61,7 @@ Weights = Mapping[str, "NDArray[Any] | Packed"]
 
 
 def folder_graph(folder: Path) -> bytes:
-    """The graph of a BERT in a folder of sentence-transformers, about as large as its weights.
+    """Return the graph of a BERT in a folder, about as large as its weights.
 
     An `EmbeddingError` where the folder holds no BERT, or the extra `model` is not installed.
     """

@@ -128,7 +128,7 @@ def _load_model(name_or_path: str) -> tuple[Any, str]:
 
 
 def _hash_of_tensors(model: Any) -> str:
-    """For models from a hub, whose files lie where the library keeps them."""
+    """Return the hash of the weights of a model whose files a hub's library keeps."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())

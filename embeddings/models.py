@@ -75,7 +75,7 @@ def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER
 
 
 def bundled_graph() -> Path:
-    """The file of the package, whose graph needs four times as much memory as its weights."""
+    """Return the package's file, whose graph needs four times its weights in memory."""
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingError(

@@ -297,7 +297,7 @@ def _put_mended(cache: WorkspaceCache, tool: ToolKey, mended: MendedFailure, pos
 
 
 def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution) -> None:
-    """What an execution states of the suggestion that it followed, at once or when that comes."""
+    """Learn what an execution states of the suggestion that it followed."""
     execution = stored.execution
     if execution.suggestion_id is None:
         return

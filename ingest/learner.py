@@ -235,7 +235,7 @@ def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading)
 
 
 def _is_otherwise(repair: MinedRepair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
-    """Whether edits could have been made to the failed call, and are not what repaired it."""
+    """Return whether edits fit the failed call and are not what repaired it."""
     try:
         made = apply_edits(repair.failed.parameters, edits, value_sources)
     except EditDoesNotApplyError:
@@ -278,7 +278,7 @@ def success_document(workspace: str, execution: Execution) -> Document:
 
 
 def failure_document(workspace: str, execution: Execution, reading: ErrorReading) -> Document:
-    """The document that stands for failures of this signature, with this one as its latest."""
+    """Return the document for failures of this signature, with this one as its latest."""
     text = failure_text(execution.tool_name, reading.signature)
     document = _make_document(workspace, "reflection", execution, reading.signature, text)
     document.signature = reading.signature
@@ -340,7 +340,7 @@ def add_to_document(known: Document, execution: Execution, reading: ErrorReading
 
 
 def session_of(execution: Execution) -> str:
-    """A short text that shows sessions apart (without one, an agent's days) and nothing else."""
+    """Return a short text that tells sessions apart; without one, an agent's days."""
     session = execution.session_id or f"{execution.agent}\x1f{execution.timestamp:%Y-%m-%d}"
     return make_mark(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 
@@ -405,7 +405,7 @@ def counts_of_execution(
 
 
 def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
-    """What an answer of `/suggest` counts as, in the hour of the failure that it is about."""
+    """Return what an answer of `/suggest` counts as, in the hour of its failure."""
     hour = hour_of(issued.failed_at or issued.issued_at)
     counted = [Counter(f"{what.ANSWER}{name}", hour, issued.tool) for name in issued.answered]
     return dict.fromkeys([Counter(what.COUNTED, hour), *counted] if counted else (), 1)

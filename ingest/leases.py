@@ -281,7 +281,7 @@ def _is_alive(pid: int) -> bool:
 
 @cache
 def _host_name() -> str:
-    """The host's name, and what shows this run of it and its numbering of processes from others."""
+    """Return the host's name with what identifies this run of it."""
     parts = []
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

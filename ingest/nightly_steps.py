@@ -287,7 +287,7 @@ async def expire_events(job: NightlyJob) -> dict[str, int]:
 
 
 async def _expired_until(job: NightlyJob, wanted: datetime) -> datetime:
-    """Where the last run stopped; before the first one where the events begin."""
+    """Return where the last run stopped; before the first one where the events begin."""
     if fact := await job.store.metadata.get(_EXPIRED_UNTIL):
         return datetime.fromisoformat(fact)
     events = job.store.events

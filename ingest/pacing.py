@@ -84,7 +84,7 @@ the model's time, so that questions come first."""
 
 
 def let_answers_pass() -> None:
-    """In a thread that learns: wait while an answer is made, `COURTESY_S` at most."""
+    """Wait, in a learning thread, while an answer is made: `COURTESY_S` at most."""
     ANSWERS.let_others(COURTESY_S)
 
 

@@ -442,7 +442,7 @@ def _trouble_rank(moment: datetime) -> int:
 
 
 def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategory | None) -> None:
-    """What is counted of every call; `category` is None for a success."""
+    """Count a call; `category` has no value for a success."""
     at = execution.timestamp
     (known.successes if category is None else known.failures).add(at)
     if category is not None:

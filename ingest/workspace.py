@@ -104,7 +104,7 @@ class WorkspaceCache:
         tool: ToolKey | None = None,
         rank: int = 0,
     ) -> None:
-        """A row was changed, or is new; without a value it is the one that is here."""
+        """Note a new or changed row; without a value it is the row that is loaded."""
         place = (kind.name, key)
         if value is not None:
             self._rows[place] = value
@@ -113,7 +113,7 @@ class WorkspaceCache:
             self._removed.pop(place, None)
 
     def remove(self, kind: RowKind[Any], key: str) -> None:
-        """A row is gone."""
+        """Note that a row is gone."""
         self._rows[kind.name, key] = None
         self._changed.pop((kind.name, key), None)
         self._removed[kind.name, key] = None
@@ -147,7 +147,7 @@ class WorkspaceCache:
         return known
 
     def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:
-        """A document was changed, or is new; it gets a vector when its text is a new one."""
+        """Note a new or changed document, which gets a vector when its text is new."""
         known = self.get(DOCUMENT, document.document_id)
         is_new = known is not document and (
             known is None or (known.text, known.terms) != (document.text, document.terms)
@@ -157,7 +157,7 @@ class WorkspaceCache:
             self._changed[VECTOR.name, document.document_id] = None, position, b""
 
     def remove_document(self, document_id: str, position: int) -> None:
-        """A document is gone, and its vector will be."""
+        """Note that a document is gone; its vector is removed later."""
         self.remove(DOCUMENT, document_id)
         self._changed[VECTOR.name, document_id] = None, position, b"{}"
 

@@ -138,7 +138,7 @@ class Called:
 
     @classmethod
     def from_execution(cls, stored: StoredExecution) -> "Called":
-        """Of an execution."""
+        """Return what is kept of an execution."""
         execution = stored.execution
         return cls(stored.tool_key, execution.tool_version, execution.context, execution.outcome)
 

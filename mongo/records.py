@@ -241,7 +241,7 @@ def decode_json(kind: type[T], data: bytes) -> T:
 
 
 def make_reader(kind: type[T]) -> Callable[[bytes], T]:
-    """As `decoded`, of what passed the checks of its fields before it was written.
+    """Return a reader like `decode_json` for values that were checked when written.
 
     They take two thirds of the time. The kind's fields are to hold what JSON holds: a check that
     makes something else of that is left out too. Moments are in the one `UTC`: pydantic makes a

@@ -121,7 +121,7 @@ def _make_call(name: str, arguments: ast.arguments) -> ast.Call:
 
 
 def format_text(text: str) -> str:
-    """The text as ruff formats it, with sorted imports, of which only those that are needed."""
+    """Return the text as ruff formats it, with the imports that are needed."""
     name = str(GENERATED / "made.py")
     for command in (["check", "--quiet", "--fix", "--select", "F401,F811,I"], ["format"]):
         done = subprocess.run(  # noqa: S603  # our own command

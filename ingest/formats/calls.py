@@ -119,7 +119,7 @@ class ToolAnswer:
     status: str | None = None
 
     def execution_fields(self) -> dict[str, Any]:
-        """Of an execution."""
+        """Return the fields of an execution that hold this answer."""
         if self.error is not None:
             return {"outcome": "failure", "error": self.error}
         return {"outcome": "success", "result": self.result, "result_status": self.status}
@@ -195,7 +195,7 @@ def first_moment(value: dict[str, Any], *keys: str) -> datetime | None:
 
 
 def read_moment(value: object) -> datetime | None:
-    """A UTC moment of ISO 8601 (UTC without a zone) or of s, ms, µs or ns since 1970, by size."""
+    """Return the UTC moment of ISO 8601, or of s, ms, µs or ns since 1970."""
     try:
         if isinstance(value, str) and not value.isdecimal():
             said = datetime.fromisoformat(value.strip().replace(",", "."))

@@ -55,7 +55,7 @@ _MAX_TEXT = 100_000
 
 
 def observed_kind(value: object, depth: int = 2) -> Kind | None:
-    """Whose runs or observations a value holds; None for neither."""
+    """Return whose runs or observations a value holds; None for neither."""
     if isinstance(value, list):
         return next((found for each in value[:5] if (found := observed_kind(each, depth))), None)
     if not isinstance(value, dict):

@@ -200,7 +200,7 @@ def record_id(*parts: str) -> str:
 
 
 def ids_within(*parts: str) -> Record:
-    """The condition on the `_id` of all records whose keys begin with these parts and go on."""
+    """Return the condition on the `_id` of all records whose keys begin with these parts."""
     return {"$gte": record_id(*parts, ""), "$lt": record_id(*parts) + _ESCAPE}
 
 
@@ -322,7 +322,7 @@ def _taken_places(error: driver.BulkWriteError) -> set[int]:
 
 
 async def find_and_change(collection: Collection, which: Record, change: str) -> Record | None:
-    """A record; where it has a change to be applied, after its own process had time for it."""
+    """Return a record; apply its change when its own process was too slow."""
     seen, since = None, 0.0
     while True:
         if (row := await collection.find_one(which)) is None or change not in row:

@@ -497,7 +497,7 @@ def _by_serial(row: Row) -> tuple[int, str, str]:
 
 
 def _hour_text(hour: int) -> str:
-    """In the order of its number."""
+    """Return an hour as text, whose order is that of its number."""
     return f"{hour:09d}"
 
 

@@ -174,7 +174,7 @@ def _add_date(fields: Record) -> None:
 
 
 def _moment_text(moment: datetime) -> str:
-    """As pydantic writes it."""
+    """Return a moment as pydantic writes it."""
     form = "%Y-%m-%dT%H:%M:%S.%fZ" if moment.microsecond else "%Y-%m-%dT%H:%M:%SZ"
     return moment.strftime(form)
 

@@ -65,7 +65,7 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
 
 
 def from_os(error: OSError, where: Path) -> errors.StoreError:
-    """The store's error for what the operating system stated about the folder or a file in it."""
+    """Return the store's error for what the operating system reported about a file."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return full_error(where)
     if error.errno == errno.EROFS or (error.errno == errno.EACCES and where.is_file()):
@@ -363,7 +363,7 @@ class GroupCommitWriter:
         handler: Callable[[sqlite3.Connection, Sequence[Argument]], Sequence[Result]],
         argument: Argument,
     ) -> Result:
-        """As `run`, for a handler that does the calls waiting for it all at once.
+        """Run a handler that takes all the calls that wait for it at once; see `run`.
 
         It is given their arguments and returns one result for each, in order.
         """

@@ -214,7 +214,7 @@ def _open_store(data_dir: Path, *, is_beside: bool) -> SqliteStore:
 
 
 def _refuse_lost_log(path: Path) -> None:
-    """A `StoreDamagedError` where the log is missing next to what was learned from it."""
+    """Raise a `StoreDamagedError` where the log of learned knowledge is missing."""
     known = sorted(path.parent.glob("generation-*.sqlite3"))
     if known and (not path.exists() or path.stat().st_size == 0):
         raise StoreDamagedError(

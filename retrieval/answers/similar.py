@@ -146,7 +146,7 @@ async def like_calls(
 
 
 def _shared_parameters(parameters: JsonObject, profile: ToolProfile | None) -> JsonObject:
-    """The parameters, with the type of each value that is not common knowledge instead of it."""
+    """Return the parameters, with types for values that are not common knowledge."""
     found: JsonObject = {}
     for name, value in parameters.items():
         seen = profile.parameters.get(name) if profile is not None else None

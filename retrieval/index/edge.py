@@ -159,7 +159,7 @@ class EdgeIndex:
         return self._shard.count_points()  # the shard of the moment it runs, not of the call
 
     def _apply_update(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
-        """In the update thread: put points, or delete; note what a compaction must bring over."""
+        """Put or delete points, in the update thread; note what a compaction must copy."""
         self._folder.require_space()
         if (changed := self._changed) is not None:
             changed.update(document_ids)
@@ -175,7 +175,7 @@ class EdgeIndex:
             self._compaction = self._compactions.submit(self._compact_shard)
 
     def _compact_shard(self) -> None:
-        """In the compaction thread: optimize a copy in another process, then switch to it."""
+        """Optimize a copy in another process and switch to it, in the compaction thread."""
         try:
             copy = self._updates.submit(self._take_copy).result()
             self._compacting.run(copy)

@@ -532,7 +532,7 @@ class QdrantIndex:
 
 
 async def delete_collection(place: p.QdrantPlace, name: str) -> None:
-    """As `opening.destroy_index`."""
+    """Delete a collection; see `opening.destroy_index`."""
     collection = f"{place.prefix}-{name}"
     async with aclosing(Connection(place)) as connection:
         if (info := await _read_collection(connection, collection)) is None:
@@ -557,7 +557,7 @@ async def list_names(place: p.QdrantPlace) -> list[str]:
 
 
 async def refuse_foreign_collection(place: p.QdrantPlace, pattern: re.Pattern[str]) -> None:
-    """As `opening.refuse_foreign_collection`, of the names that match a pattern."""
+    """Refuse a collection of another store, among the names that match a pattern."""
     async with aclosing(Connection(place)) as connection:
         for name, made_for in (await _collection_owners(connection, place, pattern)).items():
             if isinstance(made_for, str):

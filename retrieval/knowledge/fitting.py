@@ -44,7 +44,7 @@ def refit_scaling(
     rights: Sequence[bool],
     agents: Sequence[str | None],
 ) -> Scaling:
-    """The scaling that `fit_scaling` finds, if such a one holds on outcomes it was not fitted on.
+    """Return the scaling of `fit_scaling`, if it holds on outcomes not fitted on.
 
     All are latest first. It is fitted on the older four fifths first: where that has a higher log
     loss on the newest fifth than `current`, which is in use, `current` is returned.

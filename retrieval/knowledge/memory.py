@@ -52,7 +52,7 @@ class Registered(BaseModel):
 
     @property
     def schema_hash(self) -> str | None:
-        """Of the tool that executions of this name mean."""
+        """Return the schema hash of the tool that executions of this name mean."""
         return next(reversed(self.schema_hashes.values()), None)
 
 
@@ -317,7 +317,7 @@ class Memory:
     def adopt_tools(
         self, workspace: str, tools: Mapping[str, tuple[ToolKnowledge, int]], serial: int
     ) -> None:
-        """What is known of tools as of the latest commit, with its size; no one else changes it.
+        """Adopt what is known of tools as of the latest commit, with its size.
 
         What is here already stays, for what was made of it holds still.
         """
@@ -327,7 +327,7 @@ class Memory:
                 cache.put(workspace, key, cache.get(workspace, key) or known, cache.changes, size)
 
     def forget_rows(self, workspace: str, rows: Iterable[Row | Removal], serial: int = 0) -> None:
-        """These rows were changed by a commit of this process, of this serial number."""
+        """Forget rows that a commit of this process changed, of this serial number."""
         if self._serials is not None and self._serials.get(workspace, 0) == serial - 1:
             self._serials[workspace] = serial
         for row in rows:
@@ -335,7 +335,7 @@ class Memory:
                 self._rows[row.kind].forget_key(workspace, row.key)
 
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
-        """A tool was put, or deleted when `after` is None; as soon as that is durable."""
+        """Note that a tool was put, or deleted when `after` is missing, once that is durable."""
         known = self._tools.get(workspace, "")
         self.forget_state(workspace)
         if known is not None:  # there may be thousands, which are not read again for one of them
@@ -351,7 +351,7 @@ class Memory:
         self._registries.forget_key(workspace, "")
 
     def forget_all(self) -> None:
-        """Another generation is current: nothing that is kept holds any more."""
+        """Forget everything, because another generation is current."""
         self._clear_rows()
         self.calls.clear_calls()
         self._tools.clear_items()

@@ -205,7 +205,7 @@ def _is_kept(word: str, kept: set[str]) -> bool:
 
 
 def _has_blanks(found: JsonObject, text: str) -> bool:
-    """Whether the texts of an object have the blanks that they begin or end with in a text."""
+    """Return whether the texts of an object kept the blanks at their ends."""
     quoted = (each[0][1:-1] for each in _QUOTED.finditer(text))
     with_blanks = [each for each in quoted if each != each.strip() and each.strip()]
     texts = list(_walk_texts(found)) if with_blanks else []
@@ -214,7 +214,7 @@ def _has_blanks(found: JsonObject, text: str) -> bool:
 
 
 def _has_brackets(found: JsonObject, text: str) -> bool:
-    """Whether an object has an object or a list for each bracket of a text, outside of quotes."""
+    """Return whether an object has a container for each bracket of a text."""
     opened = _OPENING.findall(_QUOTED.sub('""', text))
     held = _OPENING.findall(_QUOTED.sub('""', json.dumps(found)))
     return opened == held

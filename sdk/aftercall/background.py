@@ -57,7 +57,7 @@ class Precedence:
         self.waiting.pop()
 
     def let_others(self, most_s: float) -> None:
-        """In a thread: wait until no one waits any more, `most_s` seconds at most."""
+        """Wait, in a thread, until no one waits any more: `most_s` seconds at most."""
         until = time.monotonic() + most_s
         while self.waiting and time.monotonic() < until:
             time.sleep(_GLANCE_S)
@@ -69,7 +69,7 @@ _LARGE = ThreadPoolExecutor(2, thread_name_prefix="aftercall-large")
 
 
 async def call_aside(call: Callable[..., T], *given: Any, when: bool = True) -> T:
-    """What `call` returns: made in one of two threads next to the loop `when` that takes long.
+    """Return what `call` returns; `when` it takes long, it runs in a thread.
 
     Two, so that the loop waits for no more than those, however much is asked.
     """
@@ -197,7 +197,7 @@ async def within(
 def within_sync(
     timeout_s: float | None, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """As `within`, in a thread of its own: a call that is late is left behind."""
+    """Return what a call returns in time, made in a thread; a late call is left behind."""
     future = _start_call(partial(call, *args, **kwargs))
     try:
         return future.result(timeout_s)

@@ -112,7 +112,7 @@ def qualifiers_of(name: str) -> frozenset[str]:
 
 
 def are_opposites(left: str, right: str) -> bool:
-    """Whether two names or values differ by a word and its opposite, or by a negation of it."""
+    """Return whether two names or values differ by a word and its opposite."""
     if max(len(left), len(right)) > _MAX_NAME:
         return False
     one, other = set(_words_of(left)), set(_words_of(right))
@@ -145,7 +145,7 @@ def _begins_with(word: str, stem: str) -> bool:
 def reads_only(
     tool_name: str, annotations: ToolAnnotations | None, call: Iterable[str] = ()
 ) -> bool:
-    """Whether a tool states, or is presumed by its name where it states nothing, only to read.
+    """Return whether a tool states, or is presumed by its name, only to read.
 
     Nothing is presumed of a `call` that has parameters such as `dryRun` or `overwrite`.
     """

@@ -53,7 +53,7 @@ class ErrorTexts:
         self._known: dict[ToolKey, dict[str, None]] = {}
 
     def learn_error(self, tool: ToolKey, text: str) -> None:
-        """The tool sent this as an error."""
+        """Note that the tool sent this as an error."""
         forms = keep_latest(self._known, tool, self._known.get(tool) or {}, 500)
         keep_latest(forms, _text_form(text), None, 50)
 

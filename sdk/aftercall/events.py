@@ -183,7 +183,7 @@ class JsonLinesSink:
 
 
 def _hashed_head(value: Any) -> Any:
-    """As much of the arguments as the hash can depend on, and masking may take its time for."""
+    """Return as much of the arguments as the hash depends on."""
     # A member makes at least one character of JSON: the first 200 of each container are enough.
     if isinstance(value, str):
         return value[:_WINDOW_CHARS]
@@ -267,7 +267,7 @@ class ToolCalls:
         return PlannedCall(self, seq, tool, head, kept)
 
     def unreadable(self, tool: str | None, payload: str, *, error_type: str, message: str) -> None:
-        """A call whose payload cannot be read: planned, and ended with an error, at once.
+        """Note a call whose payload cannot be read: planned, and ended with an error.
 
         The payload's hash takes the place of the arguments'. `error_type` is
         `tool_payload_too_large` or `tool_payload_parse_error` (seed 001).
@@ -356,7 +356,7 @@ class PlannedCall:
         self._end_call(error_type or "Error", message, latency_ms)
 
     def abandon(self) -> None:
-        """The caller gave it up: an error of type `cancelled`, with the time until now.
+        """Note that the caller gave it up, as an error of type `cancelled`.
 
         It is not recorded, for what the tool did is not known.
         """
@@ -409,7 +409,7 @@ class PlannedCall:
             calls.hand_over(execution)
 
     def _show_message(self, message: str) -> str:
-        """What a tool stated, bounded, without secrets and without masked arguments repeated."""
+        """Return a tool's message, bounded, without secrets and masked arguments."""
         said = FailedCall(
             agent="unknown",
             tool_name=self.tool,

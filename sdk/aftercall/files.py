@@ -17,18 +17,18 @@ from aftercall.places import unlock_file, user_place
 
 
 def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home."""
+    """Return the folder `aftercall` below a variable such as `XDG_CACHE_HOME`."""
     return Path(user_place(variable, below_home, environ))
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the service of this user keeps its data, unless a command line states otherwise."""
+    """Return where this user's service keeps its data by default."""
     given = environ.get("AFTERCALL_DATA_DIR")
     return Path(given) if given else default_data_folder(environ)
 
 
 def default_data_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Where this platform keeps a user's data: XDG, or macOS's own place."""
+    """Return where this platform keeps a user's data: XDG, or macOS's own place."""
     place = "Library/Application Support" if platform == "darwin" else ".local/share"
     return user_folder("XDG_DATA_HOME", place, environ)
 

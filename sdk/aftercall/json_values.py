@@ -56,7 +56,7 @@ def check_json_value(value: object) -> JsonValue:
 
 
 def check_json_object(value: object) -> JsonObject:
-    """As `check_json_value`, for an object; anything else is refused as well."""
+    """Check an object as `check_json_value` does; anything else is refused as well."""
     if not isinstance(value, dict):
         raise InvalidJsonValueError(f"must be a JSON object, not {_type_name(value)}")
     return check_json_value(value)  # type: ignore[return-value]  # an object stays an object
@@ -110,7 +110,7 @@ def make_json_value(value: object) -> JsonValue:
 
 
 def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonValue:
-    """As `make_json_value`, with at most about `max_chars` characters of text, 20 levels deep.
+    """Return a JSON value of at most about `max_chars` characters, 20 levels deep.
 
     Long texts end in an ellipsis; of long arrays and objects the first members are kept. The work
     is bounded like the outcome, whatever the size of `value`. Never raises.

@@ -520,7 +520,7 @@ _JOINED = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
 
 
 def _texts_in(value: object, max_chars: int) -> list[str]:
-    """All texts in a value, each clean, on one line and of at most `max_chars` characters."""
+    """Return all texts in a value, each on one line of at most `max_chars` characters."""
     if isinstance(value, str):
         value = _split_parts(str.__str__(value)[:_MAX_READ])
     return [text for each in _walk_leaves(value, 5) if (text := _text_in(each, max_chars))]

@@ -42,7 +42,7 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[list[signal.Signals]]:
 
 
 def exit_code(received: list[signal.Signals]) -> int:
-    """Of a process that ended in order: 0, or what shells expect after SIGINT."""
+    """Return the exit code of an ordered end: 0, or what shells expect after SIGINT."""
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
 
 
@@ -122,7 +122,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where the socket can be reached."""
+    """Return where the socket can be reached."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

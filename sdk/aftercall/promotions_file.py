@@ -186,7 +186,7 @@ def resolve_path(root: Path, path: Path) -> Path:
 
 
 def resolve_file(root: Path, relative: str) -> Path:
-    """The regular file that `relative` names below `root`, with every symbolic link followed."""
+    """Return the regular file that `relative` names below `root`, links followed."""
     path = root / check_relative_path(relative)
     file = resolve_path(root, path)
     try:

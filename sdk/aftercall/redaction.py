@@ -100,7 +100,7 @@ class Redactor:
         )
 
     def call(self, call: CallT) -> CallT:
-        """A copy of `call` without secrets in its parameters, result, error, context and schema."""
+        """Return a copy of `call` without secrets in its texts, values and schema."""
         error: ExecutionError | None = getattr(call, "error", None)
         texts = [call.parameters, *(getattr(call, name) for name in _OF_CALL)]
         if error is not None:
@@ -165,7 +165,7 @@ class Redactor:
         return isinstance(value, int) and value >= _CARDS
 
     def _mask_twice(self, hints: Hints, masked: "Callable[[_Mask], ResultT]") -> "ResultT":
-        """What `masked` makes, with every secret that it found masked in all the other texts."""
+        """Return what `masked` makes, with each found secret masked in all other texts."""
         mask = _Mask(self, hints=hints)
         result = masked(mask)
         if mask.found:

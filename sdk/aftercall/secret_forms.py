@@ -249,7 +249,7 @@ _BEFORE = 80
 
 
 def _end_of_name(text: str, lower: str, end: int) -> int:
-    """Where the word ends; 0 where it is too long for a name."""
+    """Return the end of the word; 0 where it is too long for a name."""
     if text[end - 1] >= IDEOGRAPHS:  # there, words are not divided
         return end
     behind = _GRAMMAR["behind"].match(text, end)
@@ -271,7 +271,7 @@ _extra_names = lru_cache(maxsize=64)(keyword_pattern)
 
 
 def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
-    """Where the value of a name stands, if it is a secret."""
+    """Return the span of a name's value, if it is a secret."""
     sign = _GRAMMAR["sign"].match(text, named.end)
     if sign:
         tag = sign[0].strip() == ">"
@@ -391,7 +391,7 @@ def _mask_named(extra: frozenset[str], mask: Callable[[str], str], part: str) ->
 
 
 def _secret_spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where secrets stand behind names, in order; a name within a secret is none."""
+    """Yield the spans of secrets behind names, in order; names within secrets are skipped."""
     last = 0
     left = _LEAST_NAMES + len(text) // _NAMES_APART
     tokens = [token.span() for token in _TOKEN.finditer(text)]
@@ -520,7 +520,7 @@ def _mask_encoded(text: str, mask: Callable[[str], str], extra_names: frozenset[
 
 
 def _find_plain(extra_names: frozenset[str], text: str) -> list[tuple[int, int]]:
-    """Where secrets stand in a text, without a look behind its escapes."""
+    """Return the spans of secrets in a text, without a look behind its escapes."""
     if len(text) < LEAST:
         return []
     if (hints := _plain_hints(text, extra_names)) == NOTHING:

@@ -79,7 +79,7 @@ def _kind_of(name: str) -> Kind | None:
 
 
 def _phrase_of(words: list[str]) -> str:
-    """As in the table: in the singular, but for several tokens whose use is not named."""
+    """Return words as the table has them: in the singular, but for a lone `tokens`."""
     last = words[-1]
     if last == "tokens" and len(words) == 1:
         return last
@@ -134,7 +134,7 @@ def names_place(text: str) -> bool:
 
 
 def looks_random(text: str, least: int) -> bool:
-    """Whether one run of letters and digits in `text` changes its kind of character often."""
+    """Return whether a run of letters and digits often changes its kind of character."""
     if len(text) < least:
         return False
     if any(char.isspace() for char in text):

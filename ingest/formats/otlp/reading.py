@@ -162,7 +162,7 @@ class _Family:
         return _digest_secret(mcp_session) if mcp_session else span.trace_id
 
     def has_outer(self, span: Span, call: ToolCall) -> bool:
-        """Whether an ancestor shows the same call, such as an agent framework above an MCP client.
+        """Return whether an ancestor shows the same call, such as an agent framework.
 
         The same is one of the same tool, unless id or arguments differ, or an agent stands between.
         """
@@ -305,7 +305,7 @@ def read_otlp_json(value: object) -> Iterator[Placed]:
 
 
 def read_protobuf(body: bytes) -> Iterator[Placed]:
-    """As `read_otlp_json`, of a message in protobuf."""
+    """Yield what a message in protobuf states; see `read_otlp_json`."""
     return _read_spans(list(protobuf_spans(body)))
 
 
@@ -377,7 +377,7 @@ def execution_id_of(trace_id: str, span_id: str) -> str:
 
 
 def is_same_span(one: Execution, other: Execution) -> bool:
-    """Whether two executions of one id were shown by one span, and not by two that share its ids.
+    """Return whether two executions of one id come from one span.
 
     Agent and session may be those of a span around it, which is not in every request that has it.
     """

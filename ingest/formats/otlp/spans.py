@@ -82,7 +82,7 @@ _PARTS = ("resourceSpans", "scopeSpans", "spans")
 
 
 def show_place(place: Place) -> str:
-    """For people: `resourceSpans[0].scopeSpans[0].spans[3]`."""
+    """Return a place for people, such as `resourceSpans[0].scopeSpans[0].spans[3]`."""
     return ".".join(f"{part}[{number}]" for part, number in zip(_PARTS, place, strict=False))
 
 

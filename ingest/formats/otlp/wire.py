@@ -75,7 +75,7 @@ def success_json(rejected: int, message: str) -> bytes:
 
 
 def success_protobuf(rejected: int, message: str) -> bytes:
-    """As `success_json`; whole success is the empty message."""
+    """Return the answer in protobuf; whole success is the empty message."""
     said = _encode_fields("Partial", rejected=rejected, message=message.encode("utf-8", "replace"))
     return _encode_fields("Success", partial=said)
 

@@ -88,7 +88,7 @@ class _Ranked:
 
 
 def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
-    """For a tool that does not exist: the one on the same server with nearly that name."""
+    """Advise the tool of nearly that name, where the named tool does not exist."""
     here = {each.tool.name: each for each in call_context.others if _is_here(each, call_context)}
     found = nearest_value(call_context.tool_name, list(here))
     if found is None or call_context.tool_name in here:
@@ -112,7 +112,7 @@ def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice
 def switch_advice(
     case: Case, error: ExecutionError, call_context: CallContext, *, parts: Sequence[str] = ()
 ) -> Advice | NoAdvice:
-    """For a tool that refers its caller elsewhere: the one whose job it seems to be.
+    """Advise the tool whose job it seems to be, where a tool refers its caller elsewhere.
 
     `parts` are tools that are named for a part of the task each, so none of them for the whole.
     """

@@ -87,7 +87,7 @@ def experience_of(
     members: Iterable[str] = (),
     like: Iterable[Sequence[LikeScenario]] = (),
 ) -> Experience:
-    """The experience of candidates with these trials and like scenarios, of each a sequence."""
+    """Return the experience of candidates with these trials and like scenarios."""
     known = [each for own in trials for each in own if each.kind != "referral"]
     times = np.sort(np.array([each.at for each in known], dtype=np.float64))
     rate = (sum(each.value for each in known) + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
@@ -200,7 +200,7 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
 
 
 def _log_likelihood(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The log-likelihood of so much success under its own rate, half a trial of each added."""
+    """Return the log-likelihood of so much success under its own rate."""
     rate = (good + 0.5) / (total + 1)
     return np.asarray(good * np.log(rate) + (total - good) * np.log(1 - rate))
 

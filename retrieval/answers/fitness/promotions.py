@@ -66,7 +66,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(registry: Registry, namespace: str) -> Pair | None:
-    """Who is promoted in a namespace, and in whose place; None where no one or no tool is.
+    """Return the promoted version of a namespace and its original; None without either.
 
     No one is, too, where the promotion names no file and its tool is not registered (any more).
     """
@@ -81,7 +81,7 @@ def pair_of(registry: Registry, namespace: str) -> Pair | None:
 
 
 def _in_version(registry: Registry, original: ToolCandidate, version: str) -> ToolCandidate:
-    """The original in the version that was replaced, where that is not the registered one."""
+    """Return the original in the version that was replaced, where that is another one."""
     registered = original.tool.version
     if registered is None or same_version(registered, version):
         return replace(original, versions=tuple(dict.fromkeys((*original.versions, version))))
@@ -145,7 +145,7 @@ def inherited_quality(
 def read_former(
     history: Sequence[PromotionEvent], *, is_whole: bool
 ) -> tuple[bool, StoredPromotion | None]:
-    """Whether it is known what held before the latest change that is not undone yet, and what.
+    """Return whether the state before the latest standing change is known, and that state.
 
     A rollback takes the latest change away, so each goes back one step further. `history` is newest
     first; before the first change, where it `is_whole`, the original served, which is None.

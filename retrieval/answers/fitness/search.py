@@ -379,7 +379,7 @@ async def read_past(workspace: str, near: Sequence[Hit], memory: Memory) -> Past
 def _offered_tools(
     registry: Registry, found: Iterable[Hit | RelevantTool]
 ) -> Iterator[tuple[ToolCandidate, str]]:
-    """The tools of these documents as they are offered, each once, with its first document."""
+    """Yield the tools of these documents, each once, with its first document."""
     tools: set[str] = set()
     for each in found:
         stored = registry.by_document.get(each.document_id)

@@ -53,7 +53,7 @@ _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]")
 
 
 def visible_line(text: str, limit: int, clean: Clean) -> str:
-    """One line of visible characters without secrets, at most `limit` of them, perhaps cut by `…`.
+    """Return one line of at most `limit` visible characters, without secrets.
 
     Control characters, zero-width ones, changes of direction and whatever else cannot be seen go
     first, so that a secret is not put together from its parts after it was looked for.

@@ -79,7 +79,7 @@ class _Chosen:
 def prompt_block(
     tools: Sequence[ToolFacts], budget: int, *, further: int = 0, dashboard_url: str | None = None
 ) -> str:
-    """The block for a prompt, at most `budget` tokens by `estimate_tokens`, which is 50 at least.
+    """Return the block for a prompt: at most `budget` tokens, 50 or more.
 
     Tools come the most useful first; `further` ones are counted as left out. `dashboard_url` is the
     base of links to the tools' pages, without a slash at its end.

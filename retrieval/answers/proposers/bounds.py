@@ -95,7 +95,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 
 
 def _exact_part(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
-    """The only part of a text that has the stated length, or the code that its word stands for."""
+    """Yield the only part of a text that has the stated length, or its code."""
     text = str(case.parameters[name])
     length = fault.maximum
     if fault.minimum != length:

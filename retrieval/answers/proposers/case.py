@@ -78,7 +78,7 @@ class Case:
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """The error's faults, and those that the live schema shows next to them."""
+        """Add the faults that the live schema shows to those of the error."""
         if not self.parameters_known:
             object.__setattr__(self, "faults", self.reading.faults)
             return
@@ -88,7 +88,7 @@ class Case:
             self._read_view()
 
     def _read_view(self) -> None:
-        """Where nothing else is known of the tool, what its error states is the view of it."""
+        """Take what the error states as the view of the tool, where nothing else is known."""
         stated = stated_schema(self.faults, self.parameters)
         if stated is not None:
             object.__setattr__(self, "stated", stated)
@@ -100,7 +100,7 @@ class Case:
         return self.view is not None and self.view.source != "error"
 
     def is_distrusted(self, principals: Collection[str]) -> bool:
-        """Whether too few principals say something, and the one that asks is none of them."""
+        """Return whether too few principals state something, the caller not among them."""
         own = principal_of(agent_mark(self.agent))
         return 0 < len(principals) < self.quorum and own not in principals
 
@@ -145,7 +145,7 @@ def view_of(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView 
 
 
 def value_sources_of(case: Case) -> ValueSources:
-    """Where an edit may take a value from: the faults and the context."""
+    """Return the sources that an edit may take a value from: faults and context."""
     return ValueSources(case.faults, case.context)
 
 

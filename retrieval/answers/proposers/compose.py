@@ -270,7 +270,7 @@ def _add_reports(proposal: Proposal, report: Reports, learned: Sequence[Proposal
 
 
 def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
-    """What repaired such errors before, and by fault, strongest first, what may repair it."""
+    """Return what repaired such errors before, and by fault what may repair it."""
     whole = merge_options(list(whole_options(case)))
     if len(case.faults) > _MAX_FAULTS:
         return whole, {}

@@ -132,7 +132,7 @@ _DAY = re.compile(
 
 
 def _offer_day(case: Case, index: int, name: str) -> Iterator[Option]:
-    """The only day of the context that the call has not, in the form that the schema states."""
+    """Yield the only day of the context that the call lacks, in the schema's form."""
     view = case.view_parameter(name)
     forms = [each for each in stated_forms(view) if in_form("2 May 2031", each)] if view else []
     told = [each.replace(" of ", " ") for each in _DAY.findall((case.context or "")[:MAX_ACCOUNT])]
@@ -146,7 +146,7 @@ def _offer_day(case: Case, index: int, name: str) -> Iterator[Option]:
 
 
 def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
-    """Of pairs such as `owner/repository`, the half that the call does not have yet."""
+    """Yield the half of `owner/repository` that the call does not have yet."""
     mine = {value for value in case.parameters.values() if isinstance(value, str)}
     view = case.view_parameter(name)
     for stated in stated_in(case.context or ""):

@@ -229,7 +229,7 @@ Refused = Callable[[], list[Fault]]
 
 
 def read_by_schema(reading: ErrorReading, refused: Refused) -> ErrorReading:
-    """The reading, where no one knows the message's words and the live schema refuses the call."""
+    """Return the reading; by the live schema where the message's words are unknown."""
     if reading.is_unsure and reading.category in _UNREAD and refused():
         return replace(reading, category="invalid_parameters", confidence=_BY_SCHEMA)
     return reading
@@ -268,7 +268,7 @@ def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refuse
 
 
 def _without_alternatives(said: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """Without what the alternatives of a union say each: the schema shows which one is meant."""
+    """Return the faults of the one alternative of a union that the schema shows."""
     unions = [fault.path for fault in said if fault.of_union]
     return tuple(
         fault
@@ -322,7 +322,7 @@ _VAGUE = frozenset({"invalid", "not_found"})
 
 
 def _of_form(fault: Fault) -> Fault:
-    """A fault that lists forms, such as `YYYY-MM-DD`, is of the form, and they are no values."""
+    """Return the fault as one of form, where what it lists are forms such as `YYYY-MM-DD`."""
     sent = fault.value_text or ""
     if len(fault.allowed) > 1 and sent not in fault.allowed and (
         all(str(each) in sent for each in fault.allowed)
@@ -337,7 +337,7 @@ def _of_form(fault: Fault) -> Fault:
 def _keep_plausible(
     said: tuple[Fault, ...], parameters: JsonObject, view: ToolView
 ) -> tuple[Fault, ...]:
-    """Without what the schema knows better.
+    """Return the faults that the schema does not contradict.
 
     What a tool misses without having it is a key of its own data; a value of the wrong type is not
     found, or not allowed, because of its type; a name that neither the call nor the tool has is a
@@ -423,7 +423,7 @@ def _odd_types(
 
 
 def shown_by(view: ToolView, parameters: JsonObject) -> list[Fault]:
-    """Where an object itself does not fit what is known of its parameters."""
+    """Return the places where an object does not fit what is known of its parameters."""
     missing = view.missing_parameters(parameters)[:_MAX_SHOWN]
     faults = [Fault("missing", (name,), from_schema=True) for name in missing]
     if view.closed:
@@ -459,7 +459,7 @@ def _find_unfit(known: ParameterView, value: JsonValue) -> Fault | None:
 
 
 def stated_forms(known: ParameterView) -> list[str]:
-    """The forms that the schema states of a parameter's texts, those that it asserts first."""
+    """Return the forms that the schema states of a text, those that it asserts first."""
     asserted = [form for form in (known.pattern, known.form) if form]
     return [*asserted, *(() if asserted else told_forms(known.description))]
 
@@ -477,7 +477,7 @@ def misses_form(known: ParameterView, text: str) -> bool:
 
 
 def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...]:
-    """The faults with values that miss a stated form, where nothing else explains the error."""
+    """Return the faults with those of missed forms, where nothing else explains the error."""
     places = {fault.path for fault in said if fault.path}
     missed = {fault.path for fault in found}
     of_form = all(not f.path or f.kind in ("bad_format", "invalid") for f in said)
@@ -539,7 +539,7 @@ def _find_suspects(
 def _find_unusual(
     name: str, value: JsonValue, view: ParameterView | None, seen: ParameterProfile | None
 ) -> Fault | None:
-    """A value of another type than in all successes, or none of several words that are stated."""
+    """Return the fault of a value that differs from all successes in type or words."""
     if seen and seen.successes >= _ENOUGH:
         types = view.types if view and view.types else tuple(seen.types)
         if not fits_types(value, types):

@@ -84,7 +84,7 @@ def is_like_one(name: str, names: frozenset[str]) -> bool:
 
 
 def is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
-    """Whether all names in an object are fields that this parameter, or an item of it, has."""
+    """Return whether this parameter, or an item of it, has all names of an object."""
     for path in ((name,), (name, 0)) if case.schema is not None and inner else ():
         view = object_view(case.schema or {}, path, inner)
         if view is not None and view.parameters and not view.unknown_parameters(inner):
@@ -121,7 +121,7 @@ def by_position(case: Case) -> Iterator[Option]:
 
 
 def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
-    """Values under numbers (`arg0`, `arg1`), in the order in which the schema has its names."""
+    """Yield values under numbers (`arg0`, `arg1`) by the order of the schema's names."""
     strange = [name for name, _ in unknown_parameters(case) if name not in names_of_tool(case)]
     numbers = [int(found[1]) for name in strange if (found := _NUMBERED.fullmatch(name))]
     absent = [
@@ -290,7 +290,7 @@ def pair_options(case: Case) -> Iterator[Option]:
 
 
 def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
-    """An object for a text: of its only needed field, or of the two that `team=payments` states."""
+    """Return an object for a text, of its only needed field or of two (`team=payments`)."""
     view = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     needed = [each for each in view.parameters.values() if each.required] if view else []
     if not isinstance(item, str) or not all(fits_types("", each.types) for each in needed):
@@ -394,7 +394,7 @@ def _flags_of(case: Case, name: str, value: list[JsonValue]) -> JsonObject | Non
 
 
 def list_options(case: Case) -> Iterator[Option]:
-    """A list whose only item is the text of a list, or of several of the values that may stand."""
+    """Yield a list for a list whose only item is the text of several values."""
     for name, value in case.parameters.items():
         known = case.view_parameter(name)
         one = value[0] if isinstance(value, list) and len(value) == 1 else None
@@ -482,7 +482,7 @@ _LEAKED = prior_trials("shape.leaked")
 
 
 def leak_options(case: Case) -> Iterator[Option]:
-    """A text in which the next parameters stand, with the marks that models write between them."""
+    """Yield the parameters that stand in another's text, with the marks of models."""
     for name, value in case.parameters.items():
         own, *rest = LEAKED.split(value) if isinstance(value, str) else [""]
         found = dict(zip(rest[::2], rest[1::2], strict=True))

@@ -66,7 +66,7 @@ class _Wanted:
     is_id: bool
 
     def takes_field(self, name: str) -> bool:
-        """Whether a record's field holds what the parameter wants, of a record of the kind."""
+        """Return whether a record's field holds what the parameter wants."""
         words = words_of(name)
         if words == self.words:
             return True
@@ -117,7 +117,7 @@ def record_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 def _collect_labels(
     session: Sequence[EarlierCall], records: Sequence[Record], wanted: _Wanted, sent: str
 ) -> list[str]:
-    """The names that a session's calls had, and, where no id is wanted, those of its things."""
+    """Return the names that a session's calls had; without an id, those of its things."""
     found = _sent_as(session, "_".join(wanted.words))
     if not wanted.is_id:
         if _IS_NAME.search(sent):

@@ -24,7 +24,7 @@ _PRIOR = Trials(0.5, 1)
 def session_options(
     case: Case, index: int, fault: Fault, *, alone: bool = True
 ) -> Iterator[Option]:
-    """The session's values that a missing or refused parameter takes by its links, likeliest first.
+    """Yield the session's values that a parameter takes by its links, likeliest first.
 
     Of a source with one value that one; of one with several the one that was nearly written. Where
     it is not `alone` in knowing something, a value that is like the one that was sent.
@@ -70,7 +70,7 @@ def session_options(
 
 
 def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, str] | None:
-    """The value under this name, in the session's calls and results, that was nearly written."""
+    """Return the session's value under this name that was nearly written."""
     if not isinstance(sent, str):
         return None
     known = {

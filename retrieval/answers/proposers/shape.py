@@ -295,7 +295,7 @@ def _build_value(parts: Mapping[tuple[str, ...], JsonValue]) -> JsonValue:
 
 
 def _unpack_call(case: Case) -> Iterator[Option]:
-    """A whole call, or a part of it, under one key, in text, or in what a protocol puts around."""
+    """Yield a call, or a part of it, out of one key, a text or a protocol's frame."""
     names = names_of_tool(case)
     for name, outer in unknown_parameters(case):
         for path, inner, beside in islice(_objects_within(outer, ()), _MAX_TRIED):
@@ -332,7 +332,7 @@ def _unpack_call(case: Case) -> Iterator[Option]:
 
 
 def _is_wrapped(case: Case, name: str) -> bool:
-    """Whether all of a call stands under a key that says no more, whatever its names are there."""
+    """Return whether all of a call stands under one key of no meaning."""
     inner = object_in(case.parameters[name])
     words = words_of(name)
     names = names_of_tool(case)
@@ -352,7 +352,7 @@ def _object_at(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
 
 
 def _objects_within(value: JsonValue, path: tuple[str, ...]) -> Iterator[_Inner]:
-    """The objects in a value, the outer ones first, each with its keys and what stands around."""
+    """Yield the objects in a value, outer ones first, with their keys and surroundings."""
     held = object_in(value)
     yield path, held, []
     for key, each in held.items() if len(path) <= _MAX_STEPS else ():

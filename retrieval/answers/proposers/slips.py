@@ -55,7 +55,7 @@ _MAX_NAMES = 100
 
 
 def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """What settles that two parameters exclude or need each other, or come in the wrong order."""
+    """Yield repairs of two parameters that exclude or need each other, or are out of order."""
     if fault.allowed:
         yield from _needed_values(case, index, fault)
     elif fault.excludes:
@@ -81,7 +81,7 @@ def _needed_values(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Without the parameter that the error names first, of two of which either may be meant."""
+    """Yield the call without the parameter that the error names first, of two."""
     name = str(fault.parameter)
     is_one_named = fault.rival is None or fault.value_text is not None or fault.allowed
     if is_one_named and name in case.parameters:
@@ -106,7 +106,7 @@ def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def without_rival(index: int, fault: Fault) -> Iterator[Option]:
-    """Without the parameter that needs a missing one."""
+    """Yield the call without the parameter that needs a missing one."""
     reason = f"the error says that `{fault.rival}` needs `{fault.parameter}`"
     yield one_edit(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
 
@@ -130,7 +130,7 @@ def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 
 
 def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
-    """The same text as its reader means it, where nothing but the way it was copied is wrong."""
+    """Yield the text that was meant, where only the way it was copied is wrong."""
     value = case.parameters[name]
     if not isinstance(value, str):
         return
@@ -204,7 +204,7 @@ def strip_numbers(text: str) -> str:
 
 
 def _requote_names(text: str, fault: Fault) -> str | None:
-    """A statement whose names have the quotes that keep their capitals, or texts single ones."""
+    """Return a statement with quotes that keep its names' capitals, or single ones."""
     shown = "" if fault.value_text == text else (fault.value_text or "").strip("'\"")
     name = (fault.suggested or "").rpartition(".")[2]
     if name and name != shown:
@@ -289,7 +289,7 @@ def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
 
 
 def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """For a number that lost its last digits, as those beyond 2^53 do, the context's whole one."""
+    """Yield the context's whole number for one that lost its last digits (beyond 2^53)."""
     sent = str(case.parameters[name])
     if not sent.isdecimal():
         return

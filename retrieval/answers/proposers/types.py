@@ -103,7 +103,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
 
 
 def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
-    """Whether a value is an item already, or a map as far as anyone knows, and no list of one."""
+    """Return whether a value is an item or a map, and no list of one."""
     if case.whole is not None and name.isdecimal():
         return True
     if not isinstance(value, dict):
@@ -186,7 +186,7 @@ def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Tria
 
 
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """An optional parameter that states nothing, such as "null", is left out, and those like it."""
+    """Yield the call without optional parameters that state nothing, such as "null"."""
     view = case.view_parameter(name)
     value = case.parameters[name]
     is_word = isinstance(value, str) and not fits_types(value, view.types if view else ())

@@ -302,7 +302,7 @@ def _named_part(text: str, right: str, wrong: str | None) -> str | None:
 
 
 def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
-    """The same text in the form that error or schema state, or without the marks around it."""
+    """Yield the text in the stated form, or without the marks around it."""
     value = case.parameters[name]
     view = case.view_parameter(name)
     if not isinstance(value, str):
@@ -508,7 +508,7 @@ _MOST_LEAVES = 3
 
 
 def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """The stated value instead of the wrong one, or one number of a sum moved to the total."""
+    """Yield the stated value, or one number of a sum moved to the total."""
     if fault.stated is None:
         return
     if is_redacted(fault.stated):

@@ -326,7 +326,7 @@ def _failure_rate(trials: m.VersionTrials) -> str:
 
 
 def _too_many(bad: float, good: float) -> float:
-    """The probability, in [0, 1], that the true rate of bad trials is above `TOLERATED_RATE`.
+    """Return the probability, in [0, 1], of a true rate above `TOLERATED_RATE`.
 
     The prior is a Beta of that mean which is worth `PRIOR_CALLS` trials. Counts may be weighted.
     """

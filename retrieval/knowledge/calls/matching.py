@@ -109,7 +109,7 @@ class _Matching:
         )
 
     def _names_a_type(self, leaf: Piece) -> bool:
-        """Whether a member only said of which type the value beside it is, which was taken out."""
+        """Return whether a member only named the type of the value next to it."""
         beside = any(
             each.source and each.source[:-1] == leaf.path[:-1] and each.key == "level"
             for each in self._found
@@ -235,7 +235,7 @@ class _Matching:
                 )
 
     def _is_former_key(self, piece: Piece) -> bool:
-        """Whether a value is a name that the call was sent with, and has no more as a name."""
+        """Return whether a value is a name that the call was sent with and has lost."""
         if not isinstance(piece.value, str):
             return False
         is_listed = any(same_json(piece.value, each) for each in self._grounds.listed(piece.path))

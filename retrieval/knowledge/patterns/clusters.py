@@ -102,7 +102,7 @@ def sentences_of(axis: str) -> list[str]:
 
 
 def phrase_vectors(vectors: Vectors) -> Vectors:
-    """One unit vector per axis, of those of its sentences, shape (axes x sentences, dimension)."""
+    """Return one unit vector per axis, of its sentences: shape (axes, dimension)."""
     return to_unit(vectors.reshape(-1, len(SENTENCES), vectors.shape[-1]).sum(axis=1))
 
 
@@ -352,7 +352,7 @@ def _normalise_text(text: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """Without joiners, directions, soft hyphens, and what picks a picture for an emoji."""
+    """Return a text without joiners, directions, soft hyphens and emoji selectors."""
     kept = (
         char
         for char in text

@@ -90,7 +90,7 @@ class CategoryHead:
     def category_probabilities(
         self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
     ) -> Weights:
-        """The calibrated probability of each category, shape (categories,), in their order."""
+        """Return the calibrated probability of each category, shape (categories,)."""
         logits = self.weights @ vector + self.bias
         known = [row for term in terms_of(text) if (row := self.terms.get(term)) is not None]
         if known:

@@ -276,7 +276,7 @@ def read_complaints(text: str) -> list[Fault]:
 
 
 def _match_otherwise(complaint: Complaint) -> list[Fault]:
-    """What phrases see in a complaint next to others that are written in a form of a dialect."""
+    """Return what phrases find in a complaint next to what a dialect's form reads."""
     if complaint.at and not complaint.is_weak:
         return read_at(complaint.at, complaint.text)
     return list(read_text(complaint.whole))

@@ -115,7 +115,7 @@ def _is_of_type(name: str) -> bool:
 
 
 def _in_object(fault: Fault, call: JsonObject, found: list[Path]) -> list[Path]:
-    """A missing name alone: in the object that position or listed names show, else in the call."""
+    """Return the place of a missing name: the object that position or names show."""
     if fault.position is None and not fault.known:
         return found
     at = _by_position(fault, call) or set(_by_names(fault, call))
@@ -180,7 +180,7 @@ def _shows_value(value: JsonValue, text: str) -> bool:
 
 
 def _narrow_places(fault: Fault, call: JsonObject, found: Sequence[Path]) -> list[Path]:
-    """Of several places those whose values are as the fault states."""
+    """Return those of several places whose values are as the fault states."""
     kept = list(dict.fromkeys(found))
     if fault.value_text is not None:
         said = [each for each in kept if _shows_value(value_at(call, each), fault.value_text)]
@@ -195,7 +195,7 @@ def _narrow_places(fault: Fault, call: JsonObject, found: Sequence[Path]) -> lis
 
 
 def _by_names(fault: Fault, call: JsonObject) -> list[Path]:
-    """The objects whose other names are all of those that exist there, with the wrong name."""
+    """Return the objects that have all the other names that exist there."""
     name = str(fault.path[-1]) if fault.path else None
     known = set(fault.known)
     found = []

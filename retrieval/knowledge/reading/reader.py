@@ -290,7 +290,7 @@ _SHORTEST = 4
 def _place_faults(
     faults: tuple[Fault, ...], category: ErrorCategory, message: str, leaves: list[tuple[Path, str]]
 ) -> tuple[Fault, ...]:
-    """The faults, where what names no place is about the only value of the call in the message."""
+    """Return the faults, without a place about the only value of the call in the message."""
     homeless = [f for f in faults if not f.path and f.kind in ("not_found", "not_allowed")]
     if any(fault.path for fault in faults) or (not homeless and category != "not_found"):
         return faults
@@ -527,7 +527,7 @@ def _is_shown(value: JsonValue, text: str) -> bool:
 
 
 def _parameter_called(name: str, parameters: JsonObject) -> str | None:
-    """The one parameter that a message calls `name` in its own words (`Page size`, `date`)."""
+    """Return the one parameter that a message names in its own words (`Page size`)."""
     words = words_of(name)
     keys = list(islice(parameters, _MAX_LEAVES)) if words else []
     same = [key for key in keys if "".join(words_of(key)) == "".join(words)]

@@ -138,7 +138,7 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
 
 
 def _issue_place(issue: JsonObject) -> Path | None:
-    """Where one issue states that it is; None when it states no place."""
+    """Return the place that one issue states; None when it states no place."""
     is_named = "reason" in issue or "message" in issue
     for key in _KEYS["place"]:
         found = issue.get(key)

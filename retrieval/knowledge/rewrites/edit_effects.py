@@ -48,7 +48,7 @@ def apply_edits(
 def try_edits(
     parameters: JsonObject, edits: Sequence[e.Edit], value_sources: e.ValueSources = e.NO_SOURCES
 ) -> JsonObject | None:
-    """As `apply_edits`; None when one of the edits has nothing to work on."""
+    """Return what `apply_edits` does; None when an edit has nothing to work on."""
     try:
         return apply_edits(parameters, edits, value_sources)
     except e.EditDoesNotApplyError:

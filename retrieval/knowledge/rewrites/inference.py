@@ -79,7 +79,7 @@ def only_the_repair(
 def _small_repair(
     edits: list[ed.Edit], failed: JsonObject, reading: ErrorReading
 ) -> list[ed.Edit] | None:
-    """Where the error names no place: what it calls for, or else a small change in form."""
+    """Return the repair that an error without a place calls for, or a small change in form."""
     stated: list[ed.Edit] = [e for e in edits if isinstance(e, ed.FromError)]
     if stated:
         others = [edit for edit in edits if edit not in stated]

@@ -350,7 +350,7 @@ def _of_any(path: Path, call: JsonObject) -> Path:
 
 
 def _lift_edit(edit: ed.Edit, failed: JsonObject) -> ed.Edit:
-    """The edit for every element of the lists that both calls have, where its source is one."""
+    """Return the edit for every element of the lists, where its source is one."""
     place = _of_any(edit.path, failed)
     if isinstance(edit, ed.Take):
         source = _of_any(edit.source, failed)

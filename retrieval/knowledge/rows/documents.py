@@ -79,7 +79,7 @@ class SeedEntry(BaseModel):
 def document_id(
     workspace: str, kind: Kind, server_name: str | None, tool_name: str | None, what: str
 ) -> str:
-    """A UUID made from what the document stands for, so that doing it twice changes nothing."""
+    """Return a UUID of what the document stands for, the same each time."""
     parts = (workspace, kind, server_name or "", tool_name or "", what)
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join(parts)))
 

@@ -69,7 +69,7 @@ class Tally:
 
     @classmethod
     def from_moments(cls, moments: Iterable[datetime]) -> "Tally":
-        """Of events of these moments."""
+        """Return the tally of events of these moments."""
         tally = cls()
         for at in moments:
             tally.add(at)
@@ -80,7 +80,7 @@ class Tally:
         return 0.0 if self.at is None else self.weight * decayed_weight(now, self.at)
 
     def show_count(self, now: datetime) -> Count:
-        """For an answer."""
+        """Return the count for an answer."""
         return Count(count=self.count, weight=round(self.weight_at(now), 4), last_seen=self.at)
 
 
@@ -191,7 +191,7 @@ class KnownHealth(BaseModel):
     """The marks of the first two principals that stated something of it."""
 
     def limit_principals(self) -> "KnownHealth":
-        """As all may go by it: a principal counts up to `MOST_OF_ONE`, and as far as all others."""
+        """Return a copy in which a principal counts up to `MOST_OF_ONE` or all others."""
         if len(self.users) < _SEVERAL:
             return self
         said, most = self.recent_corrections, MOST_OF_ONE

@@ -44,12 +44,12 @@ def method_of(parameters: JsonObject) -> tuple[str, str] | None:
 
 
 def is_earlier(name: str, than: str | None) -> bool:
-    """Whether a method parameter counts before another, so that order makes no difference."""
+    """Return whether one method parameter counts before another, in any order of input."""
     return than is None or METHOD_PARAMETERS.index(name) < METHOD_PARAMETERS.index(than)
 
 
 def stated_methods(tool: Tool | None) -> frozenset[str]:
-    """The methods that a tool's registered schema names, in the `enum` of a method parameter."""
+    """Return the methods that a tool's schema names in the `enum` of a method parameter."""
     views = view_of_schema((tool.input_schema if tool else None) or {}).parameters
     listed = (views[name].allowed for name in METHOD_PARAMETERS if name in views)
     return frozenset(

@@ -43,7 +43,7 @@ def agent_mark(agent: str) -> str:
 
 
 def principal_of(mark: str) -> str:
-    """Whose a mark is: the mark of a key, or nothing for the owner."""
+    """Return the principal of a mark: that of a key, or nothing for the owner."""
     if "." in mark:
         return mark.partition(".")[0]
     return ""
@@ -77,7 +77,7 @@ def largest_principal(marks: Collection[str]) -> str:
 
 
 def cap_marks(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
-    """How many marks count: `MOST_OF_ONE` of a principal, where there are others, also `beside`."""
+    """Return how many marks count: `MOST_OF_ONE` of a principal, where there are others."""
     counts = Counter(map(principal_of, marks))
     if len(counts.keys() | set(map(principal_of, beside))) < 2:
         return sum(counts.values())
@@ -151,7 +151,7 @@ def drop_loudest(items: list[T], limit: int, mark: Callable[[T], str]) -> None:
 
 
 def make_room(table: dict[str, T], key: str, limit: int, rank: Callable[[str], int]) -> None:
-    """Of a full table the lowest goes: of the principal that has the most in it."""
+    """Remove the lowest of a full table, of the principal that has the most in it."""
     if key not in table and len(table) >= limit:
         whose = largest_principal([*table, key])
         of_one = [each for each in table if principal_of(each) == whose]

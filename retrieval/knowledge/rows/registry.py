@@ -291,7 +291,7 @@ def original_of(registry: Registry, namespace: str) -> StoredTool | None:
 
 
 def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> list[str] | None:
-    """The circle, such as `["a", "b", "a"]`, that a tool would close by evolving from another."""
+    """Return the circle that a tool would close by evolving, such as `["a", "b", "a"]`."""
     chain = [tool_id]
     for ancestor in registry.list_ancestors(evolved_from):
         chain.append(ancestor)

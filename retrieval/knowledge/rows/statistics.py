@@ -201,7 +201,7 @@ def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
 
 
 def trial_moment(trial: Trial) -> datetime:
-    """When the call was."""
+    """Return when the call was."""
     return datetime.fromtimestamp(trial.at, UTC)
 
 
@@ -216,7 +216,7 @@ def merge_trials(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]
 
 
 def gravest_trials(trials: Iterable[Trial]) -> dict[str, Trial]:
-    """By its key, what holds of each call: a mark states more than the failure that it is about."""
+    """Return by key what holds of each call: a mark counts before its failure."""
     by_key: dict[str, Trial] = {}
     for trial in trials:
         known = by_key.setdefault(trial.key, trial)
@@ -233,7 +233,7 @@ def trial_of_call(trials: Sequence[Trial], key: str) -> Trial | None:
 
 
 def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -> list[Trial]:
-    """As `merged`, of what it returned and one trial of a call that is not in it: much cheaper."""
+    """Return a result of `merge_trials` with one trial of a new call; much cheaper."""
     latest = list(trials)
     insort(latest, trial)
     return _latest_trials(latest, limit)

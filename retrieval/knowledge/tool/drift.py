@@ -24,7 +24,7 @@ _REQUIRED = "is now required"
 def contract_changes(
     before: JsonObject, after: JsonObject, profile: ToolProfile | None, at: datetime
 ) -> list[ContractChange]:
-    """What a new schema asks otherwise than the one before, whose calls are in the `profile`."""
+    """Return what a new schema requires otherwise than the one before."""
     old = view_of_schema(before).parameters
     new = view_of_schema(after).parameters
     said = [

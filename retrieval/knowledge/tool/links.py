@@ -88,7 +88,7 @@ class Links:
     def list_candidates(
         self, place: str, earlier: Sequence[EarlierCall], *, tool: str = ""
     ) -> Iterator[tuple[str, list[JsonValue], LinkCounts]]:
-        """The session's values that a place of a `tool` may take, each source's with its link.
+        """Yield the session's values that a place of a `tool` may take, with their links.
 
         Those whose key is the parameter's name are among them before they were ever seen to be; of
         a name such as `id` only those of the kind that the tool is about.
@@ -108,7 +108,7 @@ class Links:
 
 
 def _may_be_of(tool: str, other: str, above: Sequence[str]) -> bool:
-    """Whether a key below some others, in what another tool gave, is of the kind of a tool."""
+    """Return whether a key below others, in another tool's result, fits a tool's kind."""
     about = nouns_of(tool)
     kinds = [nouns_of(f"get_{key}") - _SAYS_NOTHING for key in above]
     kind = next((words for words in reversed(kinds) if words), nouns_of(other))

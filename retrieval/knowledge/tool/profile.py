@@ -195,12 +195,12 @@ class ParameterProfile(Shape):
             self.trim_values(room)
 
     def is_refused(self, value: JsonValue) -> bool:
-        """Whether errors named this value and no success with it is known, be it elsewhere."""
+        """Return whether errors named this value and no success with it is known."""
         key = _value_key(value)
         return key is not None and make_token(key, 16) in self.refused
 
     def common_values(self) -> list[CommonValue]:
-        """Values that are common knowledge, that of the greatest weight first, then the latest.
+        """Return the values that are common knowledge, the heaviest first, then the latest.
 
         Two sessions must have had success with it and, where several agents had success with the
         tool, two agents: no agent alone makes a value common, however many its sessions.
@@ -419,7 +419,7 @@ class ToolProfile:
         return replace(self, parameters=known)
 
     def _foreign_parameters(self, own: str) -> set[str]:
-        """The parameters with which one stranger alone had success, where several others use it."""
+        """Return parameters with which a single user of several had success."""
         whose = set(map(principal_of, self.agents)) - {own}
         if len(whose) < 2:
             return set()
@@ -458,7 +458,7 @@ class ToolProfile:
         return self._make_view(f"{place}.", members, parent, objects, all_known=all_known)
 
     def profile_around(self, path: Path) -> "ToolProfile":
-        """What is known inside of a call around a fault's place, as if of a tool's parameters."""
+        """Return what is known inside of a call around a fault's place, as a profile."""
         if isinstance(path[-1], int):
             known = self.profile_at(written_place(path))
             return ToolProfile(self.successes, parameters={str(path[-1]): known} if known else {})

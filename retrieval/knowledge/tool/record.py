@@ -66,7 +66,7 @@ class ToolRecord:
 
 
 def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
-    """Whether all that the lesson of a rule says is common knowledge, and true of the live schema.
+    """Return whether a rule's lesson is common knowledge and true of the live schema.
 
     Names of parameters and forms of values are; values are where two sessions of two agents had
     them, or where the schema states them.
@@ -130,7 +130,7 @@ def _is_common_value(profile: ToolProfile | None, place: str, value: JsonValue) 
 
 
 def is_common_name(known: ParameterProfile, profile: ToolProfile) -> bool:
-    """Whether a parameter that no schema states is the tool's, and no key of one caller's own."""
+    """Return whether a parameter outside of the schema is the tool's, and no caller's own."""
     if len(known.agents) > 1:
         return True
     sessions = {each for value in known.values.values() for each in value.sessions}
@@ -150,7 +150,7 @@ def seen_by_all(record: ToolRecord) -> ToolProfile | None:
 
 
 def concrete_bound(record: ToolRecord, edit: Clamp) -> Clamp:
-    """A bound that each error states again, as what the schema or the calls say that it is."""
+    """Return the bound of an error in terms of the schema or of the calls."""
     if edit.inside or (edit.minimum, edit.maximum) != (None, None):
         return edit
     view = record.schema_view()
@@ -172,7 +172,7 @@ def concrete_bound(record: ToolRecord, edit: Clamp) -> Clamp:
 
 
 def _is_common(record: ToolRecord, name: str, bound: Boundary) -> bool:
-    """Whether the ends of what worked are common knowledge, where one agent alone states so."""
+    """Return whether the ends of what worked are common knowledge."""
     profile = seen_by_all(record)
     values = profile.common_values(name) if profile is not None else []
     return {bound.smallest, bound.largest} <= {each.value for each in values}

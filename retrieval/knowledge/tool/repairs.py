@@ -212,7 +212,7 @@ def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> froz
 def _says_less(
     change: CommonChange, repair: LearnedRepair, examples: Sequence[RepairExample]
 ) -> bool:
-    """Whether a change is a less general explanation of what a repair states of the same calls."""
+    """Return whether a change explains the same calls less generally than a repair."""
     mended = {each.execution_id for each in repair.mended}
     is_same = all(examples[at].execution_id in mended for at in change.mended)
     return is_same and any(touch_same_place(change.edit, edit) for edit in repair.edits)
@@ -366,7 +366,7 @@ def _open_value(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
 
 
 def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonObject) -> bool:
-    """Whether the values that an edit reads have the form of those that it was learned from."""
+    """Return whether the values that an edit reads have the form of its examples."""
     if isinstance(edit, ed.Put):
         befores = {canonical_json(value_at(e.failed, first_path(edit.path))) for e in examples}
         now = canonical_json(value_at(parameters, first_path(edit.path)))

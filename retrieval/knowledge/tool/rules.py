@@ -72,7 +72,7 @@ UNNAMED_AGENT = ""
 
 
 def workspace_wide(workspace: str) -> ToolKey:
-    """Where the knowledge about all tools of a workspace are kept; no client can name a tool so."""
+    """Return the key of what is known about all tools; no client can name a tool so."""
     return ToolKey(workspace, None, "")
 
 
@@ -112,11 +112,11 @@ class RuleEvidence:
     """By agent, the failures that it repaired by something else, though the edits applied."""
 
     def add_repair(self, agent: str, session: str, weight: float = 1.0) -> None:
-        """An agent repaired a failure so by itself; a session counts once."""
+        """Note that an agent repaired a failure so; a session counts once."""
         self.repaired_by(agent_mark(agent), session, weight)
 
     def repaired_by(self, mark: str, session: str, weight: float = 1.0) -> None:
-        """The same of an agent that is known by its mark."""
+        """Note a repair by an agent that is known by its mark."""
         heard = self._agent_evidence(mark)
         if session in heard.sessions:
             return
@@ -126,7 +126,7 @@ class RuleEvidence:
         heard.repairs = min(heard.repairs + weight, MOST_OF_ONE_AGENT)
 
     def add_report(self, agent: str, outcome: Outcome) -> None:
-        """An agent followed a suggestion of these edits, and this became of it."""
+        """Note the outcome of a suggestion of these edits that an agent followed."""
         heard = self._agent_evidence(agent_mark(agent))
         if outcome == "failure":
             heard.repairs *= _KEPT
@@ -138,7 +138,7 @@ class RuleEvidence:
             heard.successes = min(heard.successes + 1, MOST_OF_ONE_AGENT)
 
     def mended_otherwise(self, agent: str) -> None:
-        """An agent repaired such a failure by something else."""
+        """Note that an agent repaired such a failure by something else."""
         key = agent_mark(agent)
         make_room(self.otherwise, key, MAX_AGENTS_HEARD, lambda each: self.otherwise[each])
         self.otherwise[key] = self.otherwise.get(key, 0) + 1
@@ -171,7 +171,7 @@ class RuleEvidence:
         return frozenset(principal_of(mark) for mark, each in heard if each.failures > 0)
 
     def _capped_as(self) -> Callable[[str], str]:
-        """As whose an agent's word is capped: its own, or its principal's where there are more."""
+        """Return the owner of an agent's cap: itself, or its principal among several."""
         principals = {principal_of(each) for each in (*self.by_agent, *self.otherwise)}
         if len(principals) > 1:
             return principal_of
@@ -274,7 +274,7 @@ class RepairRule:
         return self.evidence.evidence_weight()
 
     def repair_agents(self) -> list[str]:
-        """The marks of the agents that repaired a failure so, as far as they are remembered."""
+        """Return the marks of the agents that repaired a failure so, as far as remembered."""
         return [mark for mark, each in self.evidence.by_agent.items() if each.repairs > 0]
 
 

@@ -382,7 +382,7 @@ _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 
 
 def id_within(text: str) -> str | None:
-    """The id in an address or behind the name of its kind (`spotify:track:4iV5`), if it is one."""
+    """Return the id in an address or behind its kind's name (`spotify:track:4iV5`)."""
     if not re.match(r"https?://|[a-z]+:[a-z]+:", text) or len(text) > MAX_TEXT or " " in text:
         return None
     path = re.split(r"[?#]", text, maxsplit=1)[0]
@@ -455,7 +455,7 @@ _SHOWN = re.compile(
 
 
 def told_example(text: str, description: str) -> str | None:
-    """An id, or the one in an address, behind what the only example of ids has before its own.
+    """Return an id behind the prefix that the only example of ids has.
 
     `123` or `https://shop.example/Product/123` as `gid://shop/Product/123`.
     """
@@ -490,7 +490,7 @@ _SECONDS = re.compile(r"1\d{9}(?:\d{3})?")
 
 
 def _since_1970(text: str, *, with_clock: bool) -> Moment | None:
-    """What so many seconds or milliseconds since 1970 say, of the years from 2001 to 2033."""
+    """Return the moment of seconds or milliseconds since 1970, from 2001 to 2033."""
     if not _SECONDS.fullmatch(text):
         return None
     moment = datetime.fromtimestamp(int(text[:10]), UTC)

@@ -44,7 +44,7 @@ _SAME_WORDS, _SAME_NAMES = map(
 
 
 def refers_by_words(text: str, name: str) -> bool:
-    """Whether a text says which one is meant by words alone, such as `my_order_id` or `latest`."""
+    """Return whether a text refers to a value by words, such as `my_order_id`."""
     words = set(words_of(text))
     return bool(words) and words <= WORDS["references"] | set(words_of(name))
 
@@ -102,7 +102,7 @@ def nearest_value(text: str, known: Sequence[str]) -> tuple[str, Nearness] | Non
 
 
 def most_similar_value(text: str, listed: Sequence[str]) -> str | None:
-    """The one of all possible values that a badly misspelt text is far more like than any other."""
+    """Return the one possible value that a badly misspelt text clearly resembles."""
     flat = _flatten_text(text)
     ranked = sorted(
         (DamerauLevenshtein.normalized_distance(flat, _flatten_text(value)), value)
@@ -149,7 +149,7 @@ def with_synonyms(unit: str) -> frozenset[str]:
 
 
 def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
-    """The only known value that is a synonym of `text`, and whether it means just the same."""
+    """Return the only known synonym of `text`, and whether it means just the same."""
     for groups, exact in ((_SAME_VALUES, True), (_LIKE_VALUES, False)):
         found = {each for each in known[:_MAX_KNOWN] if _has_same_meaning(groups, text, each)}
         if found:

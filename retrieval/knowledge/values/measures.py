@@ -56,7 +56,7 @@ def amount_of(text: str, kind: str) -> float | None:
 
 
 def measure_text(text: str, name: str, described_by: Collection[str]) -> float | None:
-    """The number that a text says in the unit that a parameter's name or else description says."""
+    """Return the number of a text in the unit of a parameter's name or description."""
     if len(text) > _LONGEST:
         return None
     times = _TIMES.fullmatch(text.strip())

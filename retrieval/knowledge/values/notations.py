@@ -152,7 +152,7 @@ def _read_constant(node: ast.expr) -> JsonValue:
 
 
 def _in_notation(text: str) -> JsonObject:
-    """What a text in a fence, JSON text of JSON text, XML, YAML or an address's query states."""
+    """Return the value of a text in a fence, nested JSON, XML, YAML or a query."""
     text = text[:MAX_TEXT].strip()
     fenced = _FENCE.fullmatch(text)
     text = fenced[1] if fenced else text

@@ -52,7 +52,7 @@ CallT = TypeVar("CallT", bound=Call)
 
 
 def bound_call(call: CallT) -> CallT:
-    """A call as it is kept: its texts cut, without a schema that is too large to be looked at."""
+    """Return a call as it is kept: its texts cut, without an oversized schema."""
     changes: dict[str, object] = {}
     if exceeds_size(call.input_schema, MAX_VALUES, MAX_CHARS):
         changes["input_schema"] = None
@@ -85,7 +85,7 @@ def considered_part(call: CallT) -> CallT:
 
 
 def is_large(call: Call) -> bool:
-    """Whether masking a call takes longer than a few milliseconds, so that it is done aside."""
+    """Return whether masking a call takes longer than a few milliseconds."""
     parts: list[JsonValue] = [call.parameters, call.result, call.input_schema, call.context]
     error: ExecutionError | None = getattr(call, "error", None)
     if error is not None:
@@ -498,7 +498,7 @@ def element_view(schema: JsonObject, path: Path) -> ToolView | None:
 
 
 def unknown_inside(schema: JsonObject, parameters: JsonObject) -> set[Path]:
-    """The general paths below the parameters that a call has and the schema does not know."""
+    """Return the general paths below the parameters that the schema does not know."""
     paths = {general_path(path): path for path, _ in leaves_like(parameters, ())}
     below = (path[:end] for path in paths.values() for end in range(2, len(path) + 1))
     found = set()

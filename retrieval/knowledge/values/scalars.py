@@ -34,7 +34,7 @@ _JSON_TYPES: dict[type, JsonType] = {
 
 
 def type_of(value: JsonValue) -> JsonType:
-    """The JSON type; a whole number is an `integer`, also when a tool asks for a `number`."""
+    """Return the JSON type; a whole number is an `integer`."""
     return _JSON_TYPES.get(type(value), "object")
 
 
@@ -243,7 +243,7 @@ _MAIL = re.compile(r"(?:mailto:|[^<>@]*<)([^<>@\s]+@[^<>@\s]+)>?")
 
 
 def plain_value(text: str) -> str:
-    """A value without what an address, a mention or a page adds to it, nor a remark behind it."""
+    """Return a value without the additions of an address, a mention, a page or a remark."""
     if fenced := _FENCED.fullmatch(text):
         return fenced[2]
     has_marks = is_marked(text) or (has_odd_signs(text) and not is_placeholder(text))
@@ -366,7 +366,7 @@ def is_encoded(text: str) -> bool:
 
 
 def has_odd_signs(text: str) -> bool:
-    """Whether a plain value holds signs of a notation, or one word begins or ends with one."""
+    """Return whether a plain value holds signs of a notation, or ends with one."""
     is_one = " " not in text
     is_odd = "\n" in text or _ODD_INSIDE.search(text) or _SYMBOL.search(text)
     return bool(is_odd) or (is_one and not _ENDS_PLAINLY.fullmatch(text))
@@ -382,7 +382,7 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text stands for a value that its writer did not have, such as `<your folder>`."""
+    """Return whether a text stands for a missing value, such as `<your folder>`."""
     bare = text.strip()
     is_cut = _CUT.search(bare) is not None and any(map(str.isdigit, bare)) and " " not in bare
     return is_cut or _PLACEHOLDER.fullmatch(bare) is not None
@@ -392,7 +392,7 @@ _EMOJI = re.compile(r":([a-z0-9_+-]+):")
 
 
 def strip_marks(text: str) -> str:
-    """A text without blanks, marks and brackets around it, and without what ends a sentence."""
+    """Return a text without blanks, marks and brackets around it, or a final stop."""
     bare = visible_text(text)
     before = ""
     if named := _EMOJI.fullmatch(bare):

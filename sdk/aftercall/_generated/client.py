@@ -352,7 +352,7 @@ class Client(BaseClient):
         return found
 
     def totals(self) -> models.Totals:
-        """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
+        """Return how many calls there were in 24 hours, 7 and 30 days, and before."""
         return self._get_model("/stats/totals", models.Totals)
 
     def usage(
@@ -483,7 +483,7 @@ class Client(BaseClient):
     def audit(
         self, *, limit: int | None = None, before: int | None = None
     ) -> list[models.AuditRecord]:
-        """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
+        """Return the audit, latest first, `before` a position; `limit` is 1 to 1,000."""
         return (self._get_model("/audit", models.AuditList, limit=limit, before=before)).entries
 
     def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:

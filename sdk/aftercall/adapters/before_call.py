@@ -144,14 +144,14 @@ class BeforeCall:
             keep_latest(self._failures, key, failed + 1, _MAX_SESSIONS)
 
     def watch_call(self, key: CallKey, parameters: JsonObject, checked: Checked) -> ShadowFacts:
-        """What would have been done about a call that is only watched, and about the one before."""
+        """Return what would have been done about a watched call and the one before."""
         if (unmade := self._unmade.pop(key, None)) is None:
             return ShadowFacts(before=checked.verdict)
         is_same = same_json(unmade, parameters)
         return ShadowFacts(before=checked.verdict, after="same" if is_same else "other")
 
     def would_send(self, key: CallKey, parameters: JsonObject) -> None:
-        """A watched call failed, and this would have been sent in its place."""
+        """Note that a watched call failed, and this would have been sent in its place."""
         keep_latest(self._unmade, key, parameters, _MAX_SESSIONS)
 
 

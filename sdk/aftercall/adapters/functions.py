@@ -97,7 +97,7 @@ def reflecting(
     may_repeat: bool = False,
     **options: Unpack[ReflectingOptions],
 ) -> Any:
-    """A decorator: every call is recorded, a failed one asked about and retried where that is safe.
+    """Return a decorator: calls are recorded, and failed ones retried where that is safe.
 
     Bare, it uses the service of `AFTERCALL_URL` and `AFTERCALL_API_KEY`, else that of this machine;
     while none answers, functions do what they did without it, and calls wait to be recorded.

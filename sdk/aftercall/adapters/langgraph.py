@@ -127,7 +127,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(  # type: ignore[override]
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[GraphResult]]
     ) -> GraphResult:
-        """As `wrap_tool_call`, awaited."""
+        """Await what `wrap_tool_call` does."""
         call = _Call(request)
 
         async def attempt_call(parameters: JsonObject) -> GraphResult | _Interrupted:
@@ -155,7 +155,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """As `wrap_model_call`, awaited."""
+        """Await what `wrap_model_call` does."""
         return self._with_read_calls(await handler(request))
 
     def _with_read_calls(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
@@ -258,7 +258,7 @@ class _Call(ResultReader[object]):
         )
 
     def call_facts(self) -> dict[str, Any]:
-        """What is called, by whom (the name that `create_agent` was given), in which session.
+        """Return what is called, by whom (the name of `create_agent`), in which session.
 
         That is the thread, or else the run; None outside a graph, where there is no runtime.
         """
@@ -391,7 +391,7 @@ def _injected_names(tool: BaseTool | None) -> set[str]:
 
 
 def _schema_fields(schema: Any) -> Any:
-    """Of a model of pydantic 2, or of 1 as LangChain still takes."""
+    """Return the fields of a model of pydantic 2, or of 1 as LangChain still takes."""
     return getattr(schema, "model_fields", None) or getattr(schema, "__fields__", {})
 
 

@@ -122,7 +122,7 @@ class ToolReflection(RunHooks[Any]):
         return reflector.text_with_advice(read, ended.advice if ended is not None else "")
 
     def reflecting(self, tool: FunctionTool) -> FunctionTool:
-        """A copy of a tool whose failed calls are retried with corrected arguments where safe.
+        """Return a copy of a tool whose failed calls are retried where that is safe.
 
         Nothing else about it changes: when nothing repairs a call, the tool's own failure function
         decides what the model reads, and the suggestions come after that. With the SDK's default
@@ -150,7 +150,7 @@ class ToolReflection(RunHooks[Any]):
         return outer
 
     def call_facts(self, context: ToolContext[Any]) -> dict[str, Any]:
-        """Who calls, in which session, what for."""
+        """Return the caller, the session and the intent."""
         config, agent = context.run_config, context.agent
         group = config.group_id if config is not None else None
         return {
@@ -182,7 +182,7 @@ class ToolReflection(RunHooks[Any]):
         )
 
     async def on_tool_start(self, context: Any, _: Agent[Any] | None, tool: Tool | None) -> None:
-        """A call is about to be made."""
+        """Note that a call is about to be made."""
         is_function = tool is None or isinstance(tool, FunctionTool)
         if not isinstance(context, ToolContext) or not is_function:
             return
@@ -196,7 +196,7 @@ class ToolReflection(RunHooks[Any]):
         self._calls.pre(context.tool_name, text, key=key, tool=known, **self.call_facts(context))
 
     async def on_tool_end(self, context: Any, _: Agent[Any], tool: Tool, result: object) -> None:
-        """A call has come to something that is shown to the model."""
+        """Note that a call ended with something that is shown to the model."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         key = _id_of(context)

@@ -49,7 +49,7 @@ class KnownTool:
     def ask_about(
         self, client: AnySuggester, execution: Execution, annotations: ToolAnnotations | None
     ) -> Any:
-        """What the client answers, asked with the tool's schema and claims, and whether it ran."""
+        """Return the client's answer, asked with the tool's schema and claims."""
         return client.suggest(
             self._describe_run(execution),
             annotations=self.annotations if annotations is None else annotations,
@@ -104,7 +104,7 @@ class _OwnService:
     """Opened at the first call, and never in the way of it."""
 
     def suggest(self, *question: Any, **more: Any) -> SuggestResponse:
-        """As `Client.suggest`; whatever it raises, the tool's own error comes back."""
+        """Ask as `Client.suggest` does; the tool's own error comes back, whatever it raises."""
         if (opened := _open_process(os.getpid())) is None:
             raise ConfigurationError("the service's address in the environment is wrong")
         return opened[0].suggest(*question, **more)
@@ -142,7 +142,7 @@ class Reflector:
     def call(
         self, call: Callable[[JsonObject], Any], tool: KnownTool, **facts: Any
     ) -> reflection.ReflectedResult[Any]:
-        """As `call_async`, without an event loop; raises as `Asking`."""
+        """Make one call without an event loop; see `call_async`."""
         return reflection.call_with_reflection_sync(
             call, client=Asking(self.client, tool), **self._call_settings(**facts)
         )
@@ -186,7 +186,7 @@ class AsyncAsking:
     async def suggest(
         self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        """As `KnownTool.ask_about`."""
+        """Ask as `KnownTool.ask_about` does."""
         tool = self.tool if isinstance(self.tool, KnownTool) else await self.tool()
         ask = partial(tool.ask_about, self.client, execution, annotations)
         is_async = inspect.iscoroutinefunction(self.client.suggest)
@@ -210,7 +210,7 @@ class Asking:
     def suggest(
         self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        """As `KnownTool.ask_about`."""
+        """Ask as `KnownTool.ask_about` does."""
         return cast("SuggestResponse", self.tool.ask_about(self.client, execution, annotations))
 
 

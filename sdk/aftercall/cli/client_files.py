@@ -82,7 +82,7 @@ def resolve_place(told: str, platform: str, environ: Mapping[str, str]) -> Path:
 def client_files(
     client: str, platform: str = sys.platform, environ: Mapping[str, str] = os.environ
 ) -> list[Path]:
-    """Where a client keeps its servers, the user's file first; a path stands for itself."""
+    """Return where a client keeps its servers, the user's file first; a path stands for itself."""
     known = known_clients()
     if client not in known:
         if not Path(client).is_file():

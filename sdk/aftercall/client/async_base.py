@@ -202,7 +202,7 @@ class AsyncBaseClient:
         return await self.send(Request("PUT", "/tools", model_reader(models.ToolsReceipt), content))
 
     async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
-        """A registered tool; with `use_evolved` the version that was promoted in its place."""
+        """Return a registered tool; with `use_evolved` the version promoted for it."""
         return await self._get_model(
             f"/tools/{path_segment(tool_id)}", models.Tool, use_evolved=use_evolved or None
         )

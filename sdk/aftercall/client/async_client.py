@@ -357,7 +357,7 @@ class AsyncClient(AsyncBaseClient):
         return found
 
     async def totals(self) -> models.Totals:
-        """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
+        """Return how many calls there were in 24 hours, 7 and 30 days, and before."""
         return await self._get_model("/stats/totals", models.Totals)
 
     async def usage(
@@ -494,7 +494,7 @@ class AsyncClient(AsyncBaseClient):
     async def audit(
         self, *, limit: int | None = None, before: int | None = None
     ) -> list[models.AuditRecord]:
-        """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
+        """Return the audit, latest first, `before` a position; `limit` is 1 to 1,000."""
         return (
             await self._get_model("/audit", models.AuditList, limit=limit, before=before)
         ).entries

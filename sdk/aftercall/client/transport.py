@@ -176,7 +176,7 @@ def retry_wait_s(attempt: int, error: errors.AftercallError, retries: int) -> fl
 
 
 def service_url(given: str | None = None) -> str:
-    """The address given, else that of `AFTERCALL_URL`, else where `aftercall serve` listens."""
+    """Return the given address, that of `AFTERCALL_URL`, or that of `aftercall serve`."""
     return (os.environ.get(URL_VARIABLE) or BASE_URL) if given is None else given
 
 
@@ -235,7 +235,7 @@ def current_trace_id() -> str | None:
 
 
 def _trace_headers() -> dict[str, str]:
-    """Of the current span (W3C Trace Context) `traceparent` and `tracestate`.
+    """Return `traceparent` and `tracestate` of the current span (W3C Trace Context).
 
     No baggage: that is the caller's own and may hold anything. A process that has not imported
     OpenTelemetry has no current span, so nothing is imported for it.

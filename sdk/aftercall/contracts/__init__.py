@@ -164,7 +164,7 @@ def _find_violations(value: object, wanted: Deliverable, path: str) -> Iterator[
 
 
 def _holds_nothing(value: object) -> bool:
-    """Where no type is asked for, an envelope around nothing is empty: `{"result": []}`."""
+    """Return whether a value, or the envelope around it, holds nothing: `{"result": []}`."""
     members = members_of(value) or {}
     return len(members) == 1 and all(
         is_envelope(k) and holds_nothing(v) for k, v in members.items()
@@ -318,7 +318,7 @@ class DeliverableReader(ResultReader[ResultT]):
         return Outcome(failure=violation_error(violations)) if violations else outcome
 
     def read_exception(self, error: Exception) -> ExecutionError:
-        """As the inner reader."""
+        """Read an exception as the inner reader does."""
         return self.inner.read_exception(error)
 
 

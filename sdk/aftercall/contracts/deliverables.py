@@ -392,7 +392,7 @@ def _by_style() -> dict[str, str]:
 
 
 def _is_short_form(content: Mapping[Any, Any]) -> bool:
-    """Nothing but objects, under names that neither are constraints nor look like a slip of one."""
+    """Return whether it holds objects alone, under names that are no constraints."""
     return bool(content) and all(
         isinstance(key, str)
         and isinstance(value, Mapping | Deliverable)

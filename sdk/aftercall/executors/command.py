@@ -253,7 +253,7 @@ class _Filling:
         return argument
 
     def _path_below(self, path: str) -> str:
-        """What follows `{tool_dir}`, as a path that stays below it once links are followed."""
+        """Return what follows `{tool_dir}`, as a path that stays below it."""
         if not path.startswith("/"):
             raise ToolRefusedError("after {tool_dir} in an item of args_template must come a slash")
         named = self._fill_item(path[1:])

@@ -49,7 +49,7 @@ class McpExecutor(AbstractAsyncContextManager["McpExecutor"]):
         await self._connections.aclose()
 
     def fits(self, tool: Tool) -> bool:
-        """Whether the tool's server is one of those named here, and it is no command line."""
+        """Return whether the tool's server is named here and it is no command line."""
         is_command = (
             "command" in protocol.implementation_of(tool)
             or protocol.evolved_file_of(tool) is not None

@@ -67,7 +67,7 @@ class Executor(Protocol):
 
 
 def script_of(executor: Executor | None, tool: Tool) -> Path | None:
-    """The script of a tool as registered, of an executor whose tools are files of this machine."""
+    """Return the script of a registered tool whose executor runs files."""
     find: Callable[[Tool], Path | None] = getattr(executor, "script_of", lambda _: None)
     return find(tool)
 

@@ -57,7 +57,7 @@ class Login(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """As httpx asks for it."""
+        """Yield requests with the login's headers, as httpx asks for them."""
         if self._helper:
             request.headers.update(await self._current_headers(None))
         sent = self._headers

@@ -80,7 +80,7 @@ class LocalService:
             await asyncio.wait([keeping])
 
     async def wait_looked(self) -> str:
-        """What is in use, once that is known, or after `_LOOKED_WITHIN_S` that it is looked for."""
+        """Return what is in use, after `_LOOKED_WITHIN_S` at the latest."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._looked.wait(), _LOOKED_WITHIN_S)
         return self.in_use

@@ -270,7 +270,7 @@ class _Callers:
 
 @contextlib.contextmanager
 def _observe_calls() -> Iterator[list[CallObserver]]:
-    """By spans, where OpenTelemetry's own variables name a collector."""
+    """Observe calls by spans, where OpenTelemetry's variables name a collector."""
     names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if not any(map(os.environ.get, names)) or os.environ.get("OTEL_TRACES_EXPORTER") == "none":
         yield []

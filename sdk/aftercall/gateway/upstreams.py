@@ -145,7 +145,7 @@ class Upstream:
             self._connecting = self._begin_connecting()
 
     async def connected_client(self) -> Client[ClientTransport]:
-        """The connected client; connects first when there is none or its connection has ended.
+        """Return the connected client; connect first where there is no connection.
 
         After a failure (`UpstreamUnavailableError`) it is not tried again for a moment (0.5 s,
         doubling to 30 s), and the last problem is raised at once.

@@ -331,7 +331,7 @@ class HarmonyParser:
         return self._go_on(end)
 
     def _cut_payload(self, first: int) -> bool:
-        """The payload ends at the first marker in a string, which it never came out of."""
+        """End the payload at the first marker in a string that was never closed."""
         self._broke_off = True
         return self._go_on(first, "the payload breaks off inside a string")
 

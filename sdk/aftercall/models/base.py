@@ -59,7 +59,7 @@ class WireModel(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """With the descriptions of `descriptions`, which pydantic would read at each import."""
+        """Return the schema with descriptions, which pydantic would read at each import."""
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, said in field_descriptions(cls).items():

@@ -189,7 +189,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._losses.warn_of_loss(now=True)
 
     def _begin_process(self, *, is_forked: bool = False) -> None:
-        """All that a process must not share with the one it was forked from."""
+        """Make all that a process must not share with the one it was forked from."""
         if is_forked and self._spool is not None:
             self._spool.forget_parent()
         self._queue: deque[Execution] = deque()

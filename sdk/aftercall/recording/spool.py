@@ -138,7 +138,7 @@ class Spool:
         return any(path.stem.endswith(self._owner) for path in self._segment_files())
 
     def forget_parent(self) -> None:
-        """For the child of a fork: leave to the parent what is the parent's."""
+        """Leave to the parent of a fork what is the parent's."""
         self._owner = uuid.uuid4().hex[:12]
         self._path = self._directory / "none yet"
 

@@ -179,7 +179,7 @@ def _all_masked(values: Iterable[tuple[int, str, JsonValue]]) -> list[_MaskedPar
 def _masked_parts(
     position: int, path: str, value: JsonValue, inside: str = ""
 ) -> Iterator[_MaskedPart]:
-    """The parts of a change's value in which there are masks, what holds others before them."""
+    """Yield the parts of a change's value that hold masks, containers first."""
     text = canonical_json(value)
     if MASKED.search(text) is None:
         return
@@ -237,7 +237,7 @@ def _pair_alike(
     givers: Iterable[_MaskedPart],
     likeness: Callable[[_MaskedPart], Hashable],
 ) -> _Pairs:
-    """The pairs that are like each other and like no other part, in the order of `takers`."""
+    """Return the pairs that are like no other part, in the order of `takers`."""
     wanted = gather_values((likeness(part), part) for part in takers)
     offered = gather_values((likeness(part), part) for part in givers)
     return [

@@ -105,7 +105,7 @@ class ReflectedCall(Generic[ResultT]):
         self._duration_ms = 0.0
 
     def begin_attempt(self) -> None:
-        """An attempt starts now."""
+        """Note that an attempt starts now."""
         self._execution_id = str(uuid4())
         attempt = results.PlannedAttempt(
             facts=self.facts,
@@ -121,12 +121,12 @@ class ReflectedCall(Generic[ResultT]):
         self._started = time.perf_counter()
 
     def note_stopped(self, given_up: BaseException | None = None) -> None:
-        """The tool returned or raised, or was given up; shown where the attempt began."""
+        """Note that the tool returned, raised or was given up, where the attempt began."""
         self._duration_ms = _ms_since(self._started)  # the tool's own, without the reading
         self._observed.stopped(given_up)
 
     def note_returned(self, result: ResultT) -> None:
-        """The attempt returned."""
+        """Note that the attempt returned."""
         self._last_result = result
         self.question = None
         if (outcome := self._reader.read(result)) is None:
@@ -139,7 +139,7 @@ class ReflectedCall(Generic[ResultT]):
                 self._first_result = result
 
     def note_raised(self, error: Exception) -> None:
-        """The attempt raised."""
+        """Note that the attempt raised."""
         self._end_attempt(self._reader.read_exception(error))
         if len(self._attempts) == 1:
             self._first_exception = error

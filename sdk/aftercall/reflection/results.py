@@ -311,13 +311,13 @@ class ObservedAttempt(Protocol):
     """
 
     def stopped(self, given_up: BaseException | None) -> None:
-        """The tool returned or raised; shown in the task and thread that the attempt began in.
+        """Note that the tool returned or raised, where the attempt began.
 
         `given_up` is by what its caller gave up (a cancelled task, Ctrl-C): then it never `ended`.
         """
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
-        """How it ended, as it was read; shown after `stopped`, perhaps in another thread.
+        """Note how it ended, after `stopped`, perhaps in another thread.
 
         Left out where the result is no outcome yet, such as a question to the user.
         """
@@ -343,20 +343,20 @@ class ObservedByAll:
                 self._attempts.append(observer.planned(attempt))
 
     def stopped(self, given_up: BaseException | None) -> None:
-        """As `ObservedAttempt.stopped`."""
+        """Note that the tool returned or raised, where the attempt began."""
         for attempt in reversed(self._attempts):
             with _log_errors(attempt):
                 attempt.stopped(given_up)
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
-        """As `ObservedAttempt.ended`."""
+        """Note how it ended, after `stopped`, perhaps in another thread."""
         for attempt in reversed(self._attempts):
             with _log_errors(attempt):
                 attempt.ended(duration_ms=duration_ms, error=error)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """As `ObservedAttempt` states; an answer is not lost by what an observer raises."""
+        """Let each observer note the question; the answer survives what an observer raises."""
         with ExitStack() as stack:
             for attempt in self._attempts:
                 if hasattr(attempt, "asking"):

@@ -479,7 +479,7 @@ class AsyncToolbox:
         return PastFailure(scenario=scenario, error_message=bounded_text(message, _MAX_MESSAGE))
 
     def _promoted_in(self, tool: models.Tool) -> str:
-        """Where this machine has promoted it; else its id, which is a namespace too."""
+        """Return the namespace in which this machine promoted it; else its id."""
         promotions = self.resolver.current_promotions()
         is_in_namespace = tool.tool_id not in promotions and entry_for(tool, promotions) is not None
         return tool.namespace or tool.tool_id if is_in_namespace else tool.tool_id

@@ -65,7 +65,7 @@ class Resolver:
         return await self.service.put_tool(tool_id, spec)
 
     async def known_tools(self) -> list[Tool]:
-        """The tools of this program, and those that are registered where the service answers."""
+        """Return this program's tools, and those that the service has registered."""
         registered: list[Tool] = []
         with suppress(*_AWAY):
             registered = await self.service.list_tools()

@@ -193,7 +193,7 @@ class ResilientRules:
         return None
 
     def end_attempt(self, candidate: LocalCandidate, failure: ToolFailedError | None) -> None:
-        """How the attempt with a candidate ended."""
+        """Note how the attempt with a candidate ended."""
         self.tried.append((candidate, failure))
         if failure is None:
             self.stop_reason = "a tool succeeded"
@@ -206,7 +206,7 @@ class ResilientRules:
             )
 
     def to_evolve(self) -> LocalCandidate | None:
-        """The best candidate that ran and failed, when nothing speaks against trying its successor.
+        """Return the best candidate that ran and failed and may get a successor.
 
         None when a tool succeeded, when none ran or all that did are typed referrals, and when a
         failure may have had an effect.
@@ -236,7 +236,7 @@ class ResilientRules:
 def may_have_had_effect(
     tool: Tool, failure: ToolFailedError, *, trust_annotations: bool = True
 ) -> bool:
-    """Whether a failed call may have changed something that matters if it is done once more."""
+    """Return whether a failed call may have changed something that must not repeat."""
     claims = tool.annotations if trust_annotations else ToolAnnotations()
     only_reads = claims.read_only_hint and not claims.destructive_hint
     return failure.ran and not (only_reads or claims.idempotent_hint)
