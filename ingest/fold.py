@@ -249,7 +249,7 @@ def _learn_links(cache: WorkspaceCache, stored: StoredExecution, known: ToolKnow
 def _learn_repairs(
     cache: WorkspaceCache, batch: Batch, stored: StoredExecution, schema_hash: str | None
 ) -> None:
-    """Repairs of which this call is the half that arrived last."""
+    """Repairs whose half that arrived last is this call."""
     calls = cache.remember_call(stored)
     if not stored.execution.parameters_known:
         return

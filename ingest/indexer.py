@@ -3,7 +3,7 @@
 It reads the log of each workspace from its cursor on, a batch at a time, and commits what the batch
 taught together with the cursor's new place. A crash repeats at most a batch that was not committed.
 Vectors follow: documents that are new get theirs, those that are gone lose them (idempotent, ids
-come from content). What needs no vector never waits for the model.
+come from content). Work without vectors never waits for the model.
 
 Several processes may do so on one store: one learner a workspace, by a lease. The store refuses
 what a former holder still commits.

@@ -35,7 +35,7 @@ class Intake:
     """Takes executions in.
 
     `on_stored` is called after something new is durable. Without a `sampler` no success is left
-    out. What is older than `retention` is refused, so that a replay cannot count twice.
+    out. Older calls than `retention` are refused, so that a replay cannot count twice.
     `on_receipt` is given the accepted executions, also those left out, and the receipt.
     """
 

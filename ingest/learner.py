@@ -340,7 +340,7 @@ def add_to_document(known: Document, execution: Execution, reading: ErrorReading
 
 
 def session_of(execution: Execution) -> str:
-    """Return a short text that tells sessions apart; without one, an agent's days."""
+    """Return a short text that distinguishes sessions; without one, an agent's days."""
     session = execution.session_id or f"{execution.agent}\x1f{execution.timestamp:%Y-%m-%d}"
     return make_mark(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 

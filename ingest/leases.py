@@ -2,7 +2,7 @@
 
 No clock of one machine is compared with that of another. The holder beats; who waits looks whether
 the beat changes, by a clock of its own that never steps (monotonic). A holder that could not beat
-for the ttl says itself that it lost the lease, at the same time at the latest as others see it so.
+for the ttl knows itself that it lost the lease, at the same time at the latest as others see it so.
 Clocks that run at different rates, or a process that was stopped between looking and writing, are
 what tokens are for: a store refuses what a former holder writes (`mongo.errors.StoreFencedError`).
 
@@ -42,7 +42,7 @@ class _Sight(NamedTuple):
 
 
 class BeatWatch:
-    """Tells from what is seen of one lease whether its holder lives."""
+    """Find out from what is seen of one lease whether its holder lives."""
 
     def __init__(self, ttl: float, clock: Clock = time.monotonic) -> None:
         self._ttl = ttl
@@ -144,7 +144,7 @@ class LeaseKeeper:
         return True
 
     def say_waiting(self) -> None:
-        """Tell once, in the log, that its last holder is looked for."""
+        """Log once that its last holder is looked for."""
         if not self._said:
             self._said = True
             log.warning(
@@ -180,7 +180,7 @@ class LeaseKeeper:
             await self._leases.give_back(held)
 
     async def close(self) -> None:
-        """Give it back, if the store can be told; others of this host need not wait in any case."""
+        """Give it back, if the store can be reached; others of this host need not wait."""
         try:
             await self.give_back()
         except StoreError as error:

@@ -1,4 +1,4 @@
-"""Repair mining: a failure, then a success of the same tool in the same session, that mended it."""
+"""Repair mining: a failure, then the success of the same tool and session that repaired it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class MinedRepair:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A failed call, and what somebody sent in its place in vain: the same error came back."""
+    """A failed call, and what was sent instead of it and got the same error."""
 
     failed: Execution
     again: Execution
@@ -75,10 +75,11 @@ def tried_in_vain(calls: Sequence[Execution], new: Execution, read: Read) -> Tri
 
 
 def mine_repairs(calls: Sequence[Execution], new: Execution, read: Read) -> list[MinedRepair]:
-    """Return the repairs of which a call is a half, in the calls of one tool in one session.
+    """Return the repairs that a call is a half of, in the calls of one tool in one session.
 
-    Each failure is paired with the first later success that mends it. Order is by `sequence` where
-    all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
+    Each failure is paired with the first later success that repairs it. Order is by `sequence`
+    where all calls have one, else by time; a call that names the failure in `repairOf` is paired
+    first.
     """
     ordered = sorted(calls, key=lambda call: (call.timestamp, call.attempt))
     if all(call.sequence is not None for call in calls):

@@ -48,7 +48,7 @@ class NightlyJob:
     """One run: on a generation, with a reading side of its own over it.
 
     `open_model` is called when a step first needs the embedder, which its maker closes; `keeper`
-    holds the lease, and is None where no one else can be at it, as in a rebuild; events expire at
+    holds the lease, and is `None` where no one else can be at it, as in a rebuild; events expire at
     the age of `retention`, at most a day's worth a run unless `expire_all`.
     """
 
@@ -202,7 +202,7 @@ async def _run_step(name: str, step: Step, job: NightlyJob) -> StepReport:
         raise
     except (StoreError, AftercallError, OSError) as error:
         problem = " ".join(str(error).split())
-        # Told to the operator in one line, without a traceback.
+        # The operator reads it in one line, without a traceback.
         log.error("the nightly step %s failed: %s", name, problem)  # noqa: TRY400
     except Exception:
         problem = "an internal error; see the log"

@@ -1,7 +1,7 @@
 """Who goes first: all tuning of learning next to recording and answering, in one place.
 
 One processor and one interpreter lock are shared by what arrives, what is asked, and what is
-learned. What arrives goes first: a burst is let pass before it is learned. Learning goes before
+learned. Arriving calls go first: a burst is let pass before it is learned. Learning goes before
 vectors, since most is found without one. Answers go before both (`aftercall.background.Precedence`,
 which threads of learning ask). The figures are of `python -m bench.service` on two cores.
 """

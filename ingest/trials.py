@@ -13,7 +13,7 @@ pages" and "translate 12 pages" meet.
 
 Tallies of health come out the same in whatever order and batches the records arrive, to rounding;
 so do the lists of latest events, for each keeps its latest by time. Where a table is full and one
-entry makes room for another, the order decides which.
+entry makes space for another, the order decides which.
 """
 
 import re
@@ -289,7 +289,7 @@ def _learn_scenario(
     execution_id: str | None,
     agent: str | None = None,
 ) -> None:
-    """Add a use to its scenario's document; in a full table the least recent makes room."""
+    """Add a use to its scenario's document; in a full table the least recent makes space."""
     if not scenario or scenario.isspace():
         return
     identity = scenario_id(tool, version, scenario)

@@ -38,7 +38,7 @@ _KEPT: Mapping[str, int] = {
 """Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB. A
 repair is only written, and of a call little is stated later."""
 _EMPTY = frozenset(each.name for each in (VECTOR, TROUBLE, USED, TAUGHT, MARKED))
-"""Kinds of which the key and the rank say all, and which no one reads here."""
+"""Kinds whose key and rank say all, and which no one reads here."""
 _KEPT_OTHERS = 2_000
 _MAX_SESSIONS, _MAX_CALLS = 500, 4_000
 SESSION_CALLS = 200
@@ -46,7 +46,7 @@ SESSION_CALLS = 200
 
 
 class WorkspaceCache:
-    """Rows of one workspace. What is changed is collected until `taken`.
+    """Rows of one workspace. Anything that is changed is collected until `taken`.
 
     Valid as long as no one else commits to the workspace: who keeps one looks at the serial number.
     """
@@ -84,12 +84,12 @@ class WorkspaceCache:
             self._rows.update({(kind.name, key): found.get(key) for key in keys})
 
     def get(self, kind: RowKind[T], key: str) -> T | None:
-        """Return a row that was loaded; None when there is none."""
+        """Return a row that was loaded; None without one."""
         found: T | None = self._rows[kind.name, key]
         return found
 
     def get_or_make(self, kind: RowKind[T], key: str) -> T:
-        """Return a row that was loaded, made empty when there is none."""
+        """Return a row that was loaded, made empty when none exists."""
         found: T | None = self._rows[kind.name, key]
         if found is None:
             found = self._rows[kind.name, key] = kind.type()

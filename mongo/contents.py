@@ -1,7 +1,7 @@
 """What events hold: one dataclass for each kind, and the way from and to `mongo.records.Event`.
 
-An event says all that learning from it needs: a mark or a correction carries what was known of its
-call when it came, an outcome what its suggestion was.
+An event states all that learning from it needs: a mark or a correction carries what was known of
+its call when it came, an outcome what its suggestion was.
 """
 
 from collections.abc import Mapping
@@ -288,7 +288,7 @@ class _Registration:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """A tool was put, or deleted when `after` is None."""
+    """A tool was put, or deleted when `after` is `None`."""
 
     tool_id: str
     before: m.Tool | None

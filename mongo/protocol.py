@@ -1,8 +1,8 @@
 """What a store offers: the event log, what is derived from it, counters, leases, metadata, keys.
 
 The log is the truth; a *generation* of knowledge is a fold over it, and can be made again. Every
-method may be called concurrently, and raises `mongo.errors.StoreError` (a subclass that says which)
-and nothing else when the store cannot do it.
+method may be called concurrently, and raises `mongo.errors.StoreError` (a subclass that states
+which) and nothing else when the store cannot do it.
 """
 
 from collections.abc import Collection, Mapping, Sequence

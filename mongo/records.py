@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class ToolKey(NamedTuple):
-    """A tool of a server in a workspace; `server_name` is None for a tool without a server."""
+    """A tool of a server in a workspace; `server_name` is `None` for a tool without a server."""
 
     workspace: str
     server_name: str | None
@@ -120,7 +120,7 @@ class Counter(NamedTuple):
 
 
 class CounterSum(NamedTuple):
-    """A sum of counters; what they were not shown apart by is None."""
+    """A sum of counters; what they were not shown apart by is `None`."""
 
     number: int
     hour: int | None = None

@@ -2,9 +2,10 @@
 
 A failure is what the message marks as one (`is_error`, `status: "error"`); a typed outcome (see
 `aftercall.outcomes`), an MCP result or anything else with `isError: true`, also as Python printed
-it; and an object that holds nothing but an error: `{"error": "...", "code": 404}`. What only begins
-as errors do is guessed to be one, as the gateway does, and marked so (`readAsError`). A person who
-knows better says how failures begin (`--error-prefix`, `--error-pattern`); then nothing is guessed.
+it; and an object that holds nothing but an error: `{"error": "...", "code": 404}`. Anything that
+only begins as errors do is guessed to be one, as the gateway does, and marked so (`readAsError`). A
+person who knows better states how failures begin (`--error-prefix`, `--error-pattern`); then
+nothing is guessed.
 """
 
 import re

@@ -178,7 +178,7 @@ def digest_of(value: JsonValue) -> str:
 
 
 def name_of(value: object) -> str | None:
-    """Return a name as the wire takes it; None for what is none."""
+    """Return a name as the wire takes it; None for anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     return bounded_text(value, _MAX_NAME_CHARS) if isinstance(value, str) and value else None
@@ -243,7 +243,7 @@ def schemas_of(tools: object) -> dict[str, JsonObject]:
 
 
 def failure_in_text(text: str) -> ToolAnswer:
-    """Return the failure that a text shows, of which something else states that it is one."""
+    """Return the failure that a text shows, where something else marks it as one."""
     message = bounded_text(text, MAX_MESSAGE_CHARS)
     return ToolAnswer(typed_error_in_text(text) or ExecutionError(type=TOOL_ERROR, message=message))
 

@@ -1,6 +1,6 @@
 """A conversation: its calls and results, matched, as executions. Pure.
 
-- Told of and not recorded: a call without a result, a result without its call, arguments that are
+- Reported and not recorded: a call without a result, a result without its call, arguments that are
   neither an object nor a text, and calls made together under one id or none.
 - Arguments that are loose JSON are recorded as the object that they say. A text that is cut off or
   states no object never reached a tool: it is kept as it came, as a failed call whatever answered.

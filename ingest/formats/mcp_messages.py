@@ -1,8 +1,9 @@
 """Logs of MCP: requests `tools/call` and their responses, matched, as executions. Pure.
 
-Requests and responses belong together by their id, within one session of one server. What a session
-states of itself is kept: the server's name (`initialize`), the client's, the tools' input schemas
-(`tools/list`), which later calls carry. Results with `isError` and JSON-RPC errors are failures.
+Requests and responses belong together by their id, within one session of one server. Anything that
+a session states of itself is kept: the server's name (`initialize`), the client's, the tools' input
+schemas (`tools/list`), which later calls carry. Results with `isError` and JSON-RPC errors are
+failures.
 
 - Calls without an answer are shown of and not recorded: at the end, when their id is used again,
   when the session begins again, and when they are cancelled.

@@ -255,7 +255,7 @@ def read_forms() -> Forms:
 
 
 def _needed_members(conditions: tuple[Condition, ...]) -> set[tuple[str, str | None]]:
-    """Return the members of which an object needs one, for the rule to fit."""
+    """Return the members one of which an object needs, for the rule to fit."""
     plain = [each for each in conditions if not each.negated and each.sign != "!="]
     for each in plain:
         steps = {way.steps for way in each.path}

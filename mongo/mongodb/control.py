@@ -21,7 +21,7 @@ from mongo.protocol import ControlStore
 from mongo.records import AuditEntry, AuditHead, StoredKey, decode_json, encode_json
 
 _HEAD = "head"
-"""The record of KEYS that is none: ids of keys have a prefix."""
+"""The record of KEYS that is no key: ids of keys have a prefix."""
 _KEY = "key:"
 
 

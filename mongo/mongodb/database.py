@@ -88,7 +88,7 @@ _ANSWERS: tuple[tuple[set[int], tuple[str, ...], type[errors.StoreError], str], 
 UNKNOWN = {2, 9, 14, 59, 67, 72, 115, 168, 197, 238, 15952, 40324}
 """How servers say that they do not know a command, an option, a stage or an operator."""
 _VERSIONS = re.compile(r"wire version (?:\d+, but .* at least \d+ \((MongoDB [\d.]+)\))?")
-"""What the driver says of a server that is too old, with the version that it takes, or too new."""
+"""The driver's message about a server that is too old or new, with the version that it takes."""
 _AWAY = {6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001, 11600, 11602}
 """Host not reachable, interrupted, stepping down, shutting down, too slow."""
 

@@ -360,7 +360,7 @@ class MongoKnowledge(Part):
 
 
 async def settled_cursor(db: Database, workspace: str, generation: int) -> Record | None:
-    """Return a cursor's record whose last commit is applied; None where there is none yet."""
+    """Return a cursor's record whose last commit is applied; None without one yet."""
     which = {"_id": record_id(workspace, str(generation)), "workspace": workspace}
     while True:
         if (

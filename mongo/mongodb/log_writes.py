@@ -1,6 +1,7 @@
 """Writing the log on MongoDB: events under the next positions, and commands applied.
 
-What is written is idempotent: whoever finds a command in a head applies it, any number of times.
+What is written is idempotent: a caller that finds a command in a head applies it, any number of
+times.
 """
 
 import time
@@ -170,7 +171,7 @@ def _make_record(workspace: str, event: Event) -> Record:
 
 
 async def settled_head(db: Database, workspace: str) -> Record | None:
-    """Return a head whose last command is applied; None where there is none yet."""
+    """Return a head whose last command is applied; None without one yet."""
     while True:
         head = await find_and_change(db.heads, {"_id": workspace}, "pending")
         if head is None or "pending" not in head:

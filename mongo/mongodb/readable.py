@@ -194,6 +194,6 @@ def pattern_fields(row: Row) -> Record:
 
 
 def counter_fields(hour: int, tool: ToolKey | None) -> Record:
-    """Return what a counter's record says for readers: the hour as a date, and the tool's names."""
+    """Return what a counter's record shows readers: the hour as a date, and the tool's names."""
     named = {name: value for name, value in tool_fields(tool).items() if value is not None}
     return {"at": EPOCH + timedelta(hours=hour), **named}

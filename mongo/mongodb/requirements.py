@@ -1,8 +1,8 @@
 """What the store asks of a server: collections, indexes, and what its statements must do.
 
-All of it is tried at start, in here, so that a server that lacks something says so before anything
-rests on it. What can be done without is done without, and noted in `Abilities`. The operations page
-has a table of the servers that were tried.
+All of it is tried at start, in here, so that a server that lacks something is refused before
+anything rests on it. The store does without what is not needed, and noted in `Abilities`. The
+operations page has a table of the servers that were tried.
 """
 
 import asyncio

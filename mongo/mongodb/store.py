@@ -211,7 +211,7 @@ class MongoOptions:
     def where(self) -> str:
         """Servers and the database, for messages: without user, password and options.
 
-        A `StoreError` when the address is none.
+        A `StoreError` when the address is invalid.
         """
         try:
             servers = _server_names(self.uri)
@@ -246,7 +246,7 @@ async def open_database(options: MongoOptions) -> Database:
         StoreTooNewError: the database was written by a newer version; it was not changed.
         StoreDamagedError: the database holds collections of our names that are not ours, or of an
             older version; it was not changed.
-        StoreError: it refuses the user, the address is none, or it cannot do what is needed.
+        StoreError: it refuses the user, the address is invalid, or it cannot do what is needed.
     """
     where = options.where
     client = _make_client(options, where)

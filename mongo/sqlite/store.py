@@ -257,7 +257,7 @@ def _copy_base(base: Path, path: Path) -> None:
 def open_file(
     path: Path, schema: str, resources: ExitStack, *, synchronous: str
 ) -> tuple[files.GroupCommitWriter, files.ReadPool]:
-    """Return a file of the store, made by `SCHEMA.sql` where there is none.
+    """Return a file of the store, made by `SCHEMA.sql` where none exists.
 
     Who writes and reads it.
     """

@@ -2,8 +2,8 @@
 
 No text is embedded and nothing is searched. `repair` is stated of a lossless change alone, and only
 where it is proven: the caller's own schema refuses the call and takes the repaired one, or several
-mended such a call so, none of whose failures came again, while no success ever looked like the call
-as it is. Whatever is less sure is a warning, and a call that fits passes.
+repaired such a call so, none of whose failures came again, while no success ever looked like the
+call as it is. Whatever is less sure is a warning, and a call that fits passes.
 """
 
 import time

@@ -53,7 +53,7 @@ def may_be_siblings(tool: ToolKey, others: Iterable[ToolKey]) -> list[ToolKey]:
 def sibling_of(
     other: ToolKey, known: ToolKnowledge, signature: str, call: JsonObject, names: Iterable[str]
 ) -> Sibling | None:
-    """Return what another tool's lesson is for a call with an error; None if there is none.
+    """Return what another tool's lesson is for a call with an error; None without one.
 
     Args:
         other: the sibling.

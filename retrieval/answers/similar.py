@@ -52,7 +52,7 @@ async def find_similar(
 
     They all differ, as far as there are so many: in parameters, context or error. Candidates are
     the latest calls of the tool, and of each kind of calls (a document) the latest few, however
-    old. Of one signature it is the latest few failures, alike or not. With `only_of`, a principal,
+    old. For one signature it is the latest few failures, alike or not. With `only_of`, a principal,
     it is those that it recorded under the agent that is named: what others sent is not for the
     asker.
     """
@@ -117,7 +117,7 @@ async def like_calls(
     """Return at most three calls of a tool that worked and share rare words with a call.
 
     Words alone decide, so that an answer waits for no model. With `only_of`, a principal, it is
-    those that it recorded. Of another agent's calls only values that are common knowledge are
+    those that it recorded. From another agent's calls only values that are common knowledge are
     shown, and the types of the others.
     """
     latest: dict[bytes, RecentCall] = {}

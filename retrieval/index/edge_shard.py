@@ -71,7 +71,7 @@ class Shard:
     def load(cls, folder: Path) -> "Shard":
         """Open what `create` made, and replay its log: some 0.1 s at 50,000 points.
 
-        What was replayed takes its room again, so it is folded in: one that is killed again and
+        What was replayed takes its space again, so it is folded in: one that is killed again and
         again would grow by its whole log each time.
         """
         with _translate_errors("open the vector index"):
@@ -317,7 +317,7 @@ class IndexFolder:
             )
 
     def require_space_to_open(self, shard: str) -> None:
-        """Raises `VectorIndexError` without room for the log's next file and the log folded in."""
+        """Raise `VectorIndexError` where the log's next file and the folded log do not fit."""
         log = size_on_disk(self.path / shard / WRITE_AHEAD_LOG)
         further = MIN_TO_OPEN_BYTES + log - MIN_FREE_BYTES
         self.require_space(further, "open them: make space, and start again")
@@ -371,7 +371,7 @@ def _acquire_lock(path: Path) -> IO[str]:
     deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
         try:
-            # What stands in it was said by agents: it is for this user, whatever its own files are.
+            # Agents stated what stands in it: it is for this user, whatever its own files are.
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.chmod(0o700)
             file = os.fdopen(os.open(path / LOCK, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a")

@@ -30,12 +30,12 @@ from retrieval.index.protocol import (
 )
 
 INDEX_FACT = "index"
-"""The store's fact of which index holds; absent for the first."""
+"""The store's fact that names the index in use; absent for the first."""
 FIRST_INDEX = "vectors"
 _NAME = re.compile(rf"{FIRST_INDEX}(-g[1-9][0-9]{{0,8}})?")
 _CLIENT = ("qdrant_client", "grpc")
 SEARCH_WITHIN_S = 1.5
-"""A search takes milliseconds. What is not answered by then will not be in time."""
+"""A search takes milliseconds. A question not answered by then will not be in time."""
 _LOOK_AGAIN_S = 1.0
 """After one that was not answered the others are refused at once, but for one in so long, which
 looks whether it is over."""
@@ -141,7 +141,7 @@ class Patience:
     """Bounds calls in time, and in number while none is answered: one wait, and then none.
 
     A server that does not answer at all keeps every call until its timeout, which is long, since
-    writes may take long. What answers a question does without the index instead.
+    writes may take long. A question is answered without the index instead.
     """
 
     def __init__(

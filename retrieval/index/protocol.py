@@ -115,13 +115,13 @@ class IndexQuery:
     tool_name: str | None = None
     server_name: str | None = None
     tools: tuple[tuple[str, str], ...] | None = None
-    """Only documents of these servers and names, '' for no server; None for any. Of two servers the
-    tools of the other's names may be found too."""
+    """Only documents of these servers and names, '' for no server; None for any. With two servers
+    the tools of the other's names may be found too."""
     document_ids: tuple[str, ...] | None = None
     """Only these documents: how near are they? None for any. Ids that are none find nothing."""
     least_similarity: float | None = None
-    """Only those of the answer's documents that have at least this cosine; None for any. What is
-    far is not even looked up, which takes a third of the time."""
+    """Only documents with at least this cosine; None for any. Farther ones are not even looked up,
+    which takes a third of the time."""
 
     @property
     def finds_nothing(self) -> bool:

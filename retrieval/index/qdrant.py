@@ -4,7 +4,8 @@ It answers as the embedded index does, up to ties and what follows:
 
 - Segments larger than Qdrant's `indexing_threshold` are ranked by int8 over a graph, so a document
   at the end of an answer may be missing that an exact search finds; smaller ones are searched
-  exactly. What is found has the same scores: the cosine of vectors in half precision, within 1e-3.
+  exactly. Anything that is found has the same scores: the cosine of vectors in half precision,
+  within 1e-3.
 - Every shard counts the IDF over its own documents, so with several, BM25's scores differ from the
   embedded index's by what the shards' shares differ; small corpora feel it most.
 - With `write_consistency` below `replicas`, a replica may answer without the last writes.
@@ -286,7 +287,7 @@ def check_collection_model(
 def is_too_old(version: str) -> bool:
     """Return whether a server's version is before `OLDEST_SERVER`.
 
-    One that is no number is none.
+    A text that is no number is not older.
     """
     numbers = re.match(r"v?(\d+)\.(\d+)", version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_SERVER
@@ -354,7 +355,7 @@ POINTS_PER_CALL = 64
 """A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
 IDS_PER_CALL = 1_000
 OVERSAMPLING = 2.0
-"""Candidates by int8, as a multiple of those asked for, of which the cosine is then taken."""
+"""Candidates by int8, as a multiple of those asked for; their cosines are taken then."""
 NEAREST = models.SearchParams(
     quantization=models.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
 )

@@ -61,7 +61,7 @@ class Scaling(BaseModel):
 
 
 class Calibration(BaseModel):
-    """The weights of evidence for what was mended alike before, and the workspace's own scaling."""
+    """The weights of evidence for similar repairs before, and the workspace's own scaling."""
 
     intercept: float = 0.0
     weights: dict[str, float] = Field(default_factory=lambda: {"odds": 1.0})

@@ -1,8 +1,8 @@
 """Fitting: a workspace's scaling of confidence, on what became of its suggestions. Pure.
 
 It is a logistic regression (Platt's) of its outcomes on the shipped log-odds, with pseudo-outcomes
-that say what the shipped calibration says, so that few outcomes move it little. No agent counts for
-more than `_MOST_OF_AN_AGENT` outcomes next to others; a success counts as right for
+that say what the shipped calibration states, so that few outcomes move it little. No agent counts
+for more than `_MOST_OF_AN_AGENT` outcomes next to others; a success counts as right for
 `_RIGHT_OF_SUCCESS` only (of the corrections that ran on the benchmark so many did what was meant).
 """
 

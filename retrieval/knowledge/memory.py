@@ -122,7 +122,7 @@ names are asked for without what is known of them."""
 TROUBLE = RowKind("trouble", dict[str, Any])
 TAUGHT = RowKind("taught", dict[str, Any])
 MARKED = RowKind("marked", dict[str, Any])
-"""Tools of which a repair was ever learned, or a call ever marked or corrected; empty as well."""
+"""Tools for which a repair was ever learned, or a call ever marked or corrected; empty as well."""
 AXES = RowKind("axes", AxisBook)
 """All boundary axes of the workspace, under the key ''."""
 DOCUMENT = RowKind("document", Document)
@@ -168,7 +168,7 @@ def tool_of_row(workspace: str, key: str) -> ToolKey:
 
 _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
-some 2 kB, and 100 kB of a tool of which as much is remembered as there is room for."""
+some 2 kB, and 100 kB of a tool of which as much is remembered as there is space for."""
 
 _MAX_KNOWLEDGE = 40_000_000
 """The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
@@ -224,11 +224,11 @@ class Memory:
         return (await self._read_rows(tool.workspace, KNOWLEDGE, [key]))[key]
 
     async def read_statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
-        """Statistics of those tools of which something is known; not to be changed."""
+        """Return the statistics of the known tools; not to be changed."""
         return await self._of_tools(STATISTICS, tools)
 
     async def read_health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
-        """Return the health of those of the tools of which any is known, which is large.
+        """Return the health of the tools that have any, which is large.
 
         Not to change.
         """

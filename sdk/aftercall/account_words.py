@@ -11,7 +11,7 @@ from aftercall.json_values import bounded_text, printable_json
 from aftercall.models.calls import Account, AccountedValue
 
 MAX_ACCOUNT_CHARS = 400
-"""Of an account in words: it stands next to the changes themselves, of which each has 200."""
+"""Of an account in words: it stands next to the changes, each of which has 200."""
 _MAX_NAME = 60
 _MAX_REASON = 100
 _ORIGINS = {
@@ -28,7 +28,7 @@ def account_in_words(account: Account) -> str:
     """Return what a repair does with each value, in at most `MAX_ACCOUNT_CHARS` characters.
 
     Such as "`old_text` -> `oldText` (another spelling); 7 values kept". Questions come first, then
-    what is left out, then the other values; what there is no room for is counted.
+    what is left out, then the other values; what there is no space for is counted.
     """
     questions = [ask_for_place(value) for value in account.values if value.rivals]
     left_out = [

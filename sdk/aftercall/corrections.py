@@ -4,11 +4,11 @@
     # CorrectionProposal(kind='low_utility', phrase='this is a menu, not titles', confidence=0.6)
 
 Nothing is sent, stored or changed here: the program that holds the conversation knows what the
-message was an answer to, and decides whether to record a correction. Only the form of what is said
-is looked at, in English. What could as well be a new request, a question or a courtesy is left
-alone, as a correction weighs more than a tool's own word. The forms were written by hand
-(`corrections.toml`): only what speaks of an answer counts (`that`, `this list`, `not what I asked
-for`), and what negates without finding fault (`not bad`) fits none of them.
+message was an answer to, and decides whether to record a correction. Only the form of what is
+stated is looked at, in English. Anything that could as well be a new request, a question or a
+courtesy is left alone, as a correction weighs more than a tool's own word. The forms were written
+by hand (`corrections.toml`): only what speaks of an answer counts (`that`, `this list`, `not what I
+asked for`), and what negates without finding fault (`not bad`) fits none of them.
 """
 
 import re
@@ -65,7 +65,7 @@ class CorrectionProposal:
 def propose_correction(text: str) -> CorrectionProposal | None:
     """Return the surest sign in a message that it corrects the last answer.
 
-    None when there is none.
+    None without one.
 
     No I/O, and bounded work whatever the text: its first 600 characters are read.
     """

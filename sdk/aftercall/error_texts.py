@@ -42,11 +42,11 @@ def name_or_none(value: object) -> str | None:
 
 
 class ErrorTexts:
-    """Errors that a tool's text shows although its result states that there is none.
+    """Errors that a tool's text shows although its result states success.
 
     They are short and begin as errors do, or have the form of an error that the tool did call so
-    before. What a reading tool gives may be a file or a row that begins so: there it must also set
-    off something that it was sent, as errors do and what was stored before does not.
+    before. The result of a reading tool may be a file or a row that begins so: there it must also
+    set off something that it was sent, as errors do and what was stored before does not.
     """
 
     def __init__(self) -> None:

@@ -99,7 +99,7 @@ class EventSink(Protocol):
     """Takes events in their order: planned before result, each once."""
 
     def emit(self, event: ToolCallEvent) -> None:
-        """Take an event over, at once. What it raises is logged by its type, and harms nothing."""
+        """Take an event over, at once. An exception is logged by its type, and harms nothing."""
 
 
 Sink: TypeAlias = EventSink | ExecutionSink
@@ -344,7 +344,7 @@ class PlannedCall:
     def ok(self, result: object = None, *, latency_ms: float | None = None) -> None:
         """It succeeded, with a result for recorders; no event holds it.
 
-        The latency is measured since it was planned when it is None.
+        The latency is measured since it was planned when it is `None`.
         """
         self._end_call(None, "", latency_ms, result)
 

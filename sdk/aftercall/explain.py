@@ -74,7 +74,7 @@ def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str
     """Return one line that names every faulty parameter and field of a request and what it must be.
 
     The `loc` of each of FastAPI's faults begins with its place: path, query or body. The model is
-    the body's; None where there is none.
+    the body's; None without one.
     """
     return _join_faults(faults, lambda fault: _request_sentence(fault, model))
 
@@ -144,7 +144,7 @@ def _location_names(location: tuple[int | str, ...]) -> Iterator[str]:
 def _model_at(location: tuple[int | str, ...], model: type[BaseModel]) -> type[BaseModel] | None:
     """Return the model whose field is at `location`; None where the path leaves the models.
 
-    A part that is no field is a place in a list, or a key, of which the model is the same.
+    A part that is no field is a place in a list, or a key; the model stays the same.
     """
     current = _first_model(model)  # of a body that is a list the model of its items
     for part in location:

@@ -1,8 +1,8 @@
 """JSON Patch (RFC 6902) for parameters: add, remove and replace; diff and apply.
 
 Only these three operations are needed; a rename is a remove and an add. A diff is minimal: one
-operation for each changed leaf or moved subtree, at every depth, in lists as well. What does not
-fit a document is a `JsonPatchError`.
+operation for each changed leaf or moved subtree, at every depth, in lists as well. Anything that
+does not fit a document is a `JsonPatchError`.
 """
 
 import re

@@ -73,9 +73,10 @@ def replace_unstorable(value: object) -> object:
     """Return a value with what no store can hold replaced by something that shows it.
 
     NUL and lone surrogates become U+FFFD, also in keys; NaN and infinities the texts `NaN`,
-    `Infinity` and `-Infinity`; integers beyond 64 bits their digits as text. What a tool stated is
-    kept that way, and its call is not lost. A clean value is returned itself; types that JSON does
-    not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to refuse.
+    `Infinity` and `-Infinity`; integers beyond 64 bits their digits as text. Anything that a tool
+    stated is kept that way, and its call is not lost. A clean value is returned itself; types that
+    JSON does not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to
+    refuse.
     """
     if _is_clean(value, MAX_DEPTH):
         return value
@@ -138,7 +139,7 @@ def read_json(text: str | bytes, **options: Any) -> Any:
 
 
 def json_or_none(text: str) -> Any:
-    """Return the value of a JSON text; None for what is none."""
+    """Return the value of a JSON text; None for anything else."""
     try:
         return read_json(text)
     except (ValueError, RecursionError):

@@ -15,7 +15,7 @@ def read_jsonc(text: str) -> Any:
     """Return the value of a text of JSON; comments, last commas and a byte order mark are skipped.
 
     Raises:
-        ValueError: it is none, or a key stands twice in an object.
+        ValueError: the text is no JSON, or a key stands twice in an object.
     """
     plain = _LAST_COMMA.sub(
         _blank_comment, _COMMENT.sub(_blank_comment, text.removeprefix("\ufeff"))

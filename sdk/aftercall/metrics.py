@@ -30,8 +30,8 @@ Status = Literal["ok", "error"]
 def tool_label(tool: str, server_name: str | None = None) -> str:
     """Return the label of a tool: `name`, or `server/name` where its server is known.
 
-    The first 128 characters. What cannot be printed (line breaks, NUL, lone surrogates, marks of
-    direction) becomes U+FFFD. A tool that is really called `other` is `other (tool)`.
+    The first 128 characters. Anything that cannot be printed (line breaks, NUL, lone surrogates,
+    marks of direction) becomes U+FFFD. A tool that is really called `other` is `other (tool)`.
     """
     label = f"{server_name}/{tool}" if server_name else tool or "unknown"
     label = "".join(char if char.isprintable() else "\ufffd" for char in label[:MAX_CHARS])

@@ -10,8 +10,8 @@
 
 Nothing here, and nothing that reads outcomes, turns a success into a failure by reading its text.
 
-A mapping is a typed error only where it says so unmistakably: its `status` or `outcome` is `error`,
-and it names a type of the shared vocabulary (`wrong_tool_boundary`, `low_utility`,
+A mapping is a typed error only where it states so unmistakably: its `status` or `outcome` is
+`error`, and it names a type of the shared vocabulary (`wrong_tool_boundary`, `low_utility`,
 `contract_violation`), or it has the very form of a serialised `Outcome`: a tool that *reports on*
 failures has succeeded. Where something else states that the call failed (`isError`, an exit status,
 an exception), any type is read, if the mapping holds nothing else than an error does.
@@ -19,7 +19,7 @@ an exception), any type is read, if the mapping holds nothing else than an error
 Referral metadata is read tolerantly, whatever the style of keys, and is strict in the result. A
 lone text is several only where it is unmistakably a list: lines, parts between arrows, semicolons
 or bars, and parts between commas (or ` + `) that are all short names of at most three words without
-an `and` inside (`transport, extraction`, but not `read, parse and render it`). Of more than the
+an `and` inside (`transport, extraction`, but not `read, parse and render it`). From more than the
 wire allows, the first are kept. Doing it twice changes nothing.
 """
 
@@ -128,8 +128,8 @@ class Outcome(Generic[ValueT]):
     """A success with its value, or a typed error. Make one by `ok`, `error`, or a referral's name.
 
     `status` is the tool's own word for its success, such as `success_no_parse`; kept, never
-    reinterpreted. `error` (and `failure`) is what the tool says of its failure, or None. Called on
-    the class, it makes one: `Outcome.error(error_type, message, details=..., **metadata)`, where
+    reinterpreted. `error` (and `failure`) is what the tool states of its failure, or None. Called
+    on the class, it makes one: `Outcome.error(error_type, message, details=..., **metadata)`, where
     the metadata go to the details.
     """
 
@@ -293,7 +293,7 @@ def unwrap_structured(structured: object) -> object:
 def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | None:
     """Return the typed error that a value is.
 
-    None when it is none, or not unmistakably. Never raises.
+    None when it is no error, or not unmistakably. Never raises.
 
     With `has_failed` something else states that the call failed, so that this can only say how.
     """

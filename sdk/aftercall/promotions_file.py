@@ -141,7 +141,8 @@ def update_promotions(
 def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, str]:
     """Why the file of a promotion cannot be used, by namespace; only of those where that is so.
 
-    They are missing below `root`, or lead out of it by a link. One without a file is none of them.
+    They are missing below `root`, or lead out of it by a link. A version without a file is left
+    out.
     """
     found = {}
     for namespace, promotion in promotions.items():

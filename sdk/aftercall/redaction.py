@@ -4,7 +4,8 @@ By name (password, token, ...), by form (API keys, JWTs, card numbers, private k
 tool, by allowlist: with one, every other parameter is kept as its type and a keyed hash only. A
 value that was masked anywhere in a call is masked wherever else the call repeats it, for tools like
 to echo what they were given. A masked value keeps its type and length class, so that shapes can
-still be learned from: `[redacted:string:33-64]`. What secrets look like: `aftercall.secret_forms`.
+still be learned from: `[redacted:string:33-64]`. See `aftercall.secret_forms` for the forms of
+secrets.
 """
 
 import hmac
@@ -267,7 +268,7 @@ DEFAULT_REDACTOR = Redactor()
 
 @dataclass(frozen=True, slots=True)
 class _Mask:
-    """Masks the values of one call, of which `known` are secret, and collects what it masked."""
+    """Masks the values of one call; `known` are secret. It collects what it masked."""
 
     redactor: Redactor
     known: tuple[str, ...] = ()

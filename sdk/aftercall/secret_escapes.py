@@ -23,7 +23,7 @@ _ESCAPE = re.compile(
     re.VERBOSE,
 )
 _FIRST = ("%", "\\", "&", "\x1b")
-"""One of which begins every escape."""
+"""Every escape begins with one of them."""
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
 _LAST_CODE = 0x10FFFF
 _BASE64 = re.compile(

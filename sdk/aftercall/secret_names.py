@@ -203,7 +203,7 @@ compound by its last one, or no name."""
 
 @cache
 def names_in_texts(*, ascii_only: bool) -> re.Pattern[str]:
-    """Finds names in a text in lower case: those in ASCII letters, or the others."""
+    """Find names in a text in lower case: those in ASCII letters, or the others."""
     names = [word for word in _ALL_NAMES if word.isascii() == ascii_only]
     if ascii_only:
         return keyword_pattern(names, [*_ENDS, "pass"])
@@ -215,7 +215,7 @@ def names_in_texts(*, ascii_only: bool) -> re.Pattern[str]:
 
 @cache
 def compound_pattern() -> re.Pattern[str]:
-    """Finds names of several words, each of which any text may have."""
+    """Find names of several words that any text may have."""
     return keyword_pattern(
         word for word in _ALL_NAMES if "_" in word and _rare_word(word) in _COMMON
     )

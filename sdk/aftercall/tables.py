@@ -24,7 +24,7 @@ def sum_values(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
 def keep_latest(table: MutableMapping[K, V], key: K, value: V, most: int) -> V:
     """Put a value last in a table of `most` entries, 1 or more, in place; returns the value.
 
-    What was put longest ago makes room.
+    What was put longest ago makes space.
     """
     table.pop(key, None)
     table[key] = value

@@ -442,10 +442,10 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
 def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError | None:
     """Return the error of a call that failed.
 
-    It failed when its status is ERROR, when an attribute says that the tool answered with an error
-    (the span itself may have ended well), or when there is an `error.type` and the status is not
-    set to OK. An exception that was recorded on a span that did not fail was dealt with. The text
-    of a result never makes a failure.
+    It failed when its status is ERROR, when an attribute states that the tool answered with an
+    error (the span itself may have ended well), or when there is an `error.type` and the status is
+    not set to OK. An exception that was recorded on a span that did not fail was dealt with. The
+    text of a result never makes a failure.
     """
     attributes = span.attributes
     error_type = loose_text(attributes.get(keys.ERROR_TYPE))

@@ -46,7 +46,7 @@ Place: TypeAlias = tuple[int, ...]
 
 @dataclass(slots=True)
 class Span:
-    """One span. Ids are lower-case hexadecimal; an id that is none is empty."""
+    """One span. Ids are lower-case hexadecimal; an invalid id is empty."""
 
     place: Place
     resource: Attributes
@@ -199,7 +199,7 @@ def _read_attributes(listed: object, wanted: Set[str]) -> Attributes:
 
 
 def _read_value(value: object, depth: int) -> object:
-    """Return an `AnyValue`. What is in a field of another type is taken as it is.
+    """Return an `AnyValue`. A field of another type is taken as it is.
 
     A number is a number.
     """

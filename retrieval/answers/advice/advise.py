@@ -1,6 +1,6 @@
-"""Which action helps where no change of parameters does, and why there is none. Pure.
+"""Which action helps where no change of parameters does, and why no action helps. Pure.
 
-Of a broken contract only experience says what helps: other parameters that made the result fit, or
+Of a broken contract only experience shows what helps: other parameters that made the result fit, or
 the same call again where that has worked before. Whether calling again can repeat a side effect is
 in 4-rules.md, Retrying.
 """

@@ -1,7 +1,7 @@
 """What has to be called before the same call works: by experience, or in the error's own words.
 
 Sentences that name a tool are rows of `first_calls.toml`. A name counts where the server is known
-to have such a tool, or where it looks like a tool's name and is none of the call's own words.
+to have such a tool, or where it looks like a tool's name and is not one of the call's own words.
 """
 
 import re

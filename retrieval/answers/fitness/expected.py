@@ -45,11 +45,11 @@ CHANGE = 3.0
 UNTRIED = 0.85
 """Of its general rate, what a tool is taken to do where others are known and it is not."""
 LEAST_SIDE = 2.0
-"""Weight of trials on either side of a change: one stray failure is none."""
+"""Weight of trials on either side of a change: one stray failure is no change."""
 BEFORE_CHANGE = 0.1
 """What is left of the weight of what was before a change."""
 BARE = 0.3
-"""Likeness of a trial of which no scenario is known."""
+"""Likeness of a trial without a known scenario."""
 OPTIMISM = 0.25
 """Standard deviations of the posterior that the upper bound is above its mean. From 0 to 0.5 make
 no difference on the worlds of development; 1 costs a tenth."""
@@ -115,8 +115,8 @@ def expected_success(
     """Return how likely a tool succeeds here. `successes` and `failures` are without the prior.
 
     A weak success counts half. A referral is a failure in like scenarios, and nothing in general:
-    that a tool knows what is not its job says nothing about what is. `trials` are of the version in
-    any scenario, also those in `like`.
+    that a tool knows what is not its job shows nothing about what is. `trials` are of the version
+    in any scenario, also those in `like`.
     """
     general = [each for each in trials if each.kind != "referral"]
     here = [

@@ -148,7 +148,7 @@ def read_former(
     """Return whether the state before the latest standing change is known, and that state.
 
     A rollback takes the latest change away, so each goes back one step further. `history` is newest
-    first; before the first change, where it `is_whole`, the original served, which is None.
+    first; before the first change, where it `is_whole`, the original served, which is `None`.
     """
     held: list[StoredPromotion | None] = []
     for event in reversed(history):

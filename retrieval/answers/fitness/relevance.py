@@ -14,8 +14,8 @@ right as wrong.
 
 `past` states which tools succeeded in like scenarios (`successes_of`).
 Each sentence is a question of its own, and a tool fits as well as it fits the part that it fits
-best. Of the distance between the best match of all parts and that of its own part, a tool gets the
-share `parts` back, times how probably that part asks for any tool at all, so that the first ten
+best. From the distance between the best match of all parts and that of its own part, a tool gets
+the share `parts` back, times how probably that part asks for any tool at all, so that the first ten
 cover all parts.
 """
 

@@ -91,8 +91,8 @@ def score_candidate(
 
     `source` is what its base is by; `similarity` that of the scenario and the tool, 0 to 1, None
     when nothing was searched for; `trials` and `like` are of its versions, as the one that asks
-    hears them (`heard_trials`). `may_be_tried` says that the caller allows to try this tool out; a
-    tool that only reads may be tried without.
+    hears them (`heard_trials`). `may_be_tried` states that the caller allows to try this tool out;
+    a tool that only reads may be tried without.
     """
     failures = similar_failures(like, now=now)
     factors = Factors(
@@ -213,7 +213,7 @@ def quality_of(
     the 6th mark and later ones take 0.05 more, from the 11th on 0.10 more instead.
 
     A further success never lowers it and a further failure never raises it; nor does it raise it
-    to mark a failure more gravely. Of a full set (64 trials next to referrals) a further trial
+    to mark a failure more gravely. In a full set (64 trials next to referrals) a further trial
     pushes out the oldest, so there all this holds up to 0.02.
 
     `start` is the quality before the first trial: 1.0, or what a promoted version inherited. It
@@ -255,10 +255,10 @@ def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[Sim
 
     At most 5 failures, the most similar first, then latest.
 
-    Each counts by a weight that wears off (`failure_weight`), or a tool that was mended would stay
-    demoted for ever. A referral is a failure here: the tool itself says that such scenarios are not
-    its job. Of more than 5, those that weigh most count: an old failure that is nearly worn off
-    must not push out a fresh one, which would raise the score of a tool for failing.
+    Each counts by a weight that wears off (`failure_weight`), or a tool that was repaired would
+    stay demoted for ever. A referral is a failure here: the tool itself states that such scenarios
+    are not its job. Among more than 5, those that weigh most count: an old failure that is nearly
+    worn off must not push out a fresh one, which would raise the score of a tool for failing.
     """
     alike = [each for each in like if each.similarity > LIKE]
     successes = sorted(trial.at for each in alike for trial in each.trials if trial.is_success)
@@ -309,9 +309,9 @@ def exclusion_reason(
 ) -> str | None:
     """Why a tool is not offered, in words; None when no negative tag speaks against it (seed 002).
 
-    A tag `not-for-x-y` excludes when `x-y` is requested, or when the scenario says the words `x y`
-    one after the other. Case, separators and plain English plurals make no difference. A tag that
-    does not begin with `not-for-` is taken for what the tool is not for.
+    A tag `not-for-x-y` excludes when `x-y` is requested, or when the scenario states the words `x
+    y` one after the other. Case, separators and plain English plurals make no difference. A tag
+    that does not begin with `not-for-` is taken for what the tool is not for.
     """
     requested = {_singular_words(tag): tag for tag in requested_tags}
     said = _singular_words(scenario)

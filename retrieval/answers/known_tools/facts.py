@@ -51,7 +51,7 @@ _WEEK = timedelta(days=7)
 _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)
 """At a steady rate r the weight of a tally is r x half-life / ln 2 (the sum of the decays)."""
 MAX_PITFALLS = 6
-"""Kinds of failure told of one tool; more than that is a tool to be mended, not to be learned."""
+"""Kinds of failure shown of one tool; a tool with more has to be repaired."""
 _ELSEWHERE: frozenset[ErrorCategory] = frozenset({"wrong_tool_boundary", "low_utility"})
 _MAX_NAME = 256
 _MAX_SIGNATURE = 100
@@ -67,7 +67,8 @@ _MAX_PART = 60
 _QUANTILE = 0.75
 """Within the wait that is shown, three of four sessions saw such a failure pass (as in advice)."""
 
-# Shares of failures that reading avoids, by judgement; only their order decides what is told first.
+# Shares of failures that reading avoids, by judgement; only their order decides what is shown
+# first.
 _LESSON = 0.9
 _BARE_ERROR = 0.3
 """An error without a lesson warns, and states itself what was wrong."""
@@ -90,7 +91,7 @@ schema, and failed all the same."""
 _PER_CALL = 0.01
 """Of a call that need not fail: what types and words are worth where nothing has failed yet."""
 _UNUSED = 0.001
-"""Of a tool that no one called; above nothing, so that room that is left is used."""
+"""Of a tool that no one called; above nothing, so that free space is used."""
 PITFALLS = "Common pitfalls"
 FAILS = "If it fails"
 BOUNDARIES = "Boundaries and use"
@@ -110,7 +111,7 @@ class Statement:
 @dataclass(frozen=True, slots=True)
 class _Correction:
     said: str
-    """With the share of sessions that mended it so, where several ways did."""
+    """With the share of sessions that repaired it so, where several ways did."""
     edits: Sequence[Edit]
     confidence: float
     alone: bool
@@ -121,7 +122,7 @@ class ToolLesson:
     """What callers keep getting wrong, in one plain sentence.
 
     `failures` are those of the mistake; `confidence`, 0 to 1, is the lower bound of the share of
-    repairs that it makes right. With `alone` one key alone says so.
+    repairs that it makes right. With `alone` one key alone states so.
     """
 
     text: str
@@ -367,7 +368,7 @@ class _Facts:
             yield each, -rate
 
     def _find_correction(self, known: SignatureKnowledge) -> _Correction | None:
-        """Return what mends a kind of failure; None where nothing is likely to."""
+        """Return what repairs a kind of failure; None where nothing is likely to."""
         rules = [
             (share is None, -confidence, lesson_of(rule.edits, share), rule)
             for rule, share in known.told_rules()
@@ -384,7 +385,7 @@ class _Facts:
 
     def _make_lesson(self, known: SignatureKnowledge) -> ToolLesson | None:
         found = self._find_correction(known)
-        # A constant that mended some calls is an example of a value, and no rule for all calls.
+        # A constant that repaired some calls is an example of a value, and no rule for all calls.
         if found is None or any(isinstance(edit, Add | Put) for edit in found.edits):
             return None
         text = self.clean_text(lesson_of(found.edits), _MAX_LESSON)

@@ -1,6 +1,6 @@
-"""The prompt and the Markdown page: what is shown of which tools, within a budget of tokens. Pure.
+"""The prompt and the Markdown page: what is shown for each tool, within a budget of tokens. Pure.
 
-First every tool gets its shortest form, the most useful first, as long as there is room; then
+First every tool gets its shortest form, the most useful first, as long as there is space; then
 longer signatures and further lines, over all tools the most useful for their length first.
 
     <known_tools>

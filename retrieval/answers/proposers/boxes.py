@@ -1,7 +1,7 @@
 """Texts where an object is due, objects where a text is due, and fields that a free object holds.
 
-What `shape` tries beside the places of names, as in calendars: `"start": "2026-05-04T10:00:00"` for
-`"start": {"dateTime": "2026-05-04T10:00:00"}`, with the zone next to it or in it.
+What `shape` tries next to the places of names, as in calendars: `"start": "2026-05-04T10:00:00"`
+for `"start": {"dateTime": "2026-05-04T10:00:00"}`, with the zone next to it or in it.
 """
 
 from collections.abc import Collection, Iterator
@@ -78,7 +78,7 @@ def _field_for(view: ToolView, text: str, beside: Collection[str]) -> str | None
 
 
 def unbox_options(case: Case) -> Iterator[Option]:
-    """Plain values for all objects of which one member is due, and the others have places."""
+    """Yield plain values for all objects with one due member, whose others have places."""
     edits: list[Edit] = []
     others: JsonObject = {}
     for name, value in unknown_parameters(case):

@@ -150,7 +150,7 @@ def value_sources_of(case: Case) -> ValueSources:
 
 
 _IN_VAIN = 16.0
-"""Pseudo-wrongs of a suggestion that was followed in vain, on whatever grounds it was made."""
+"""Pseudo-wrongs of a suggestion that was followed without success, whatever its grounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class Candidate:
     """Another registered tool, with what is known of its calls.
 
     `similarity` is the cosine of its nearest success to the failed call, None without one;
-    `sessions` are distinct ones, of which a few are remembered.
+    `sessions` are distinct ones; a few of them are remembered.
     """
 
     tool: Tool

@@ -157,7 +157,7 @@ def propose_changes(case: Case) -> list[Proposal]:
         key = effect_key(case.parameters, names)
         found.append(Proposal(case.parameters, (read,), frozenset(names), key))
     if shape is not None:
-        # A name or a value of a call in a wrong shape is none of the tool's.
+        # A name or a value of a call in a wrong shape is not one of the tool's.
         found = [each for each in found if any(option.share for option in each.options)]
         found += _make_proposals(case, shape.case, shape)
     return _after_reports(case, found)

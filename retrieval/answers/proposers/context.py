@@ -31,7 +31,7 @@ from retrieval.knowledge.values.texts import (
 
 _MAX_GRADE = 5
 _TOO_LONG = 2
-"""So many times as long as the longest of the successes' texts, a text is none of them."""
+"""So many times as long as the longest of the successes' texts, a text is not one of them."""
 
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -100,7 +100,7 @@ def _restate_value(case: Case, index: int, name: str, sent: JsonValue) -> Iterat
 
 
 _CUT = re.compile(r"([\w-]{6,60}?)-?(?:\.{2,3}|\u2026)\Z")
-"""An id of which only the beginning was written."""
+"""An id whose beginning alone was written."""
 
 
 _EXAMPLE = re.compile(r"(?:e\.g\.|such as|like|example)[,: ]{1,3}['\"`]?([\w#./-]{3,40}\w)")

@@ -305,7 +305,7 @@ def _loses_text(edit: ed.Edit) -> bool:
 def is_of_subject(case: Case, edit: ed.Edit) -> bool:
     """Return whether an edit brings in what a call is about: that is no one else's to say.
 
-    A setting's values repeat (`is_setting`), or the schema lists them. Of what is neither, a value
+    A setting's values repeat (`is_setting`), or the schema lists them. Otherwise a value
     that looks like a name of something, a day, an address or a text is taken for a subject.
     """
     value: JsonValue

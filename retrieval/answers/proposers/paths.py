@@ -136,7 +136,7 @@ def _forward_slashes(text: str) -> str:
 
 # ------------------------------------------------------------------ what is proposed
 class _Wrong(NamedTuple):
-    """A path that is wrong: of which fault, at which leaf, and its words there."""
+    """A path that is wrong: its fault, its leaf, and its words there."""
 
     fault: int | None
     place: Path

@@ -1,8 +1,8 @@
-"""Things that earlier results of the session describe: their ids, their names, and of which kind.
+"""Things that earlier results of the session describe: their ids, their names and their kinds.
 
 A record is an object of a result with its plain values: `{"id": 7, "name": "docs"}` in `channels`
 is a channel. A value of the session is proposed for a parameter only where its kind is the
-parameter's: the id of who made a page is no page's id. Of several that would do equally, none is.
+parameter's: the id of who made a page is no page's id. Among several equal ones none is taken.
 """
 
 import re

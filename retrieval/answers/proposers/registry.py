@@ -114,7 +114,7 @@ def unregister_proposer(name: str) -> None:
     """Take a proposer out.
 
     Raises:
-        KeyError: there is none of this name.
+        KeyError: no proposer has this name.
     """
     (_whole if name in _whole else _proposers).pop(name)
 
@@ -129,7 +129,7 @@ def without_proposer(name: str) -> Iterator[None]:
     """Leave out a proposer while the context lasts: the rest answers as if it had never been.
 
     Raises:
-        KeyError: there is none of this name.
+        KeyError: no proposer has this name.
     """
     if name not in _whole and name not in _proposers:
         raise KeyError(f"no proposer is called {name!r}; there are {', '.join(proposer_names())}")

@@ -51,7 +51,8 @@ def session_options(
         if as_one is None or same_json(typed := as_one[1], sent):
             continue
         trials = _PRIOR.add_trials(Trials(right, wrong))
-        # What the caller said is near something that is known, or other than what it said before.
+        # What the caller stated is near something that is known, or other than what it stated
+        # before.
         needs_likeness = not alone or " @" in source
         if isinstance(sent, str) and needs_likeness:
             of_a_kind = _id_kind(sent) != "" and _id_kind(sent) == _id_kind(str(typed))

@@ -112,7 +112,7 @@ def without_rival(index: int, fault: Fault) -> Iterator[Option]:
 
 
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Leave out, of two that exclude each other, what says nothing or the context speaks not of."""
+    """Leave out the one of two rivals that is empty or absent from the context."""
     pair = [str(name) for name in (fault.parameter, fault.rival) if name in case.parameters]
     if len(pair) != 2:
         return
@@ -167,7 +167,7 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
 
 
 def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Two ends exchanged, of which the error states that the first must come after the other."""
+    """Yield the two ends exchanged, where the error states that they are in the wrong order."""
     later = str(fault.parameter)
     earlier = str(fault.rival)
     ends = [case.parameters.get(name) for name in (later, earlier)]

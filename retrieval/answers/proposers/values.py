@@ -81,7 +81,7 @@ _SHARES_INSTEAD = [
 _ID_IN_WRITE = Trials(0.5, 8)
 """Whom or what a write is about is no one else's to say, however often others stated it."""
 _OF_NO_LIST = Trials(0.5, 8)
-"""A judgement: what is like none of the listed values states nothing of which one is meant."""
+"""A judgement: what is like none of the listed values does not show which one is meant."""
 _SAID_ELSEWHERE = prior_trials("usual.said-elsewhere")
 """The call has the value in another place: from Rome to Rome is no journey."""
 MOST = 2

@@ -89,9 +89,9 @@ def repair_of(subject: Subject) -> m.Recommendation | None:
     """Return what to repair, when it is sure that the implementation fails more than is tolerated.
 
     A call counts as a trial of the implementation when it succeeded or failed by the tool's own
-    fault; a refused parameter or a referral says nothing about it. Failures that were marked count
-    too, those of calls that no one recorded: whole, a half or a tenth, by the severity as seed 002
-    weighs it. All are recency-weighted.
+    fault; a refused parameter or a referral states nothing about it. Failures that were marked
+    count too, those of calls that no one recorded: whole, a half or a tenth, by the severity as
+    seed 002 weighs it. All are recency-weighted.
     """
     parts = [
         ScoredPart(_WHAT.get(category, category), tally)

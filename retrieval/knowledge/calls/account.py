@@ -1,7 +1,7 @@
 """The account: what a repair does with every value of a call, from the two calls alone.
 
 Each leaf of the repaired call has one origin, each leaf of the failed call one fate, and each key
-that changes a reason. Nothing that a proposer says of itself enters it. What follows from it is the
+that changes a reason. Nothing that a proposer states of itself enters it. From it follows the
 class of the change (`Account.change_class`), and what is shown.
 
 A leaf is a scalar or an empty container. Leaves are compared as bytes: `1`, `1.0` and `"1"` are

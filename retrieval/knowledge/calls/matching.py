@@ -1,9 +1,9 @@
 """Matching: the account of a repair, from the two calls and what may explain them.
 
-Both trees are compared leaf by leaf. What is new in the repaired call is paired with what is gone
-from the failed one: first the same bytes, then what a recoding without a loss explains, the largest
-values first; then containers and texts are opened. What is left may be a part, a join, or a name of
-the call, or someone states it.
+Both trees are compared leaf by leaf. Anything that is new in the repaired call is paired with what
+is gone from the failed one: first the same bytes, then what a recoding without a loss explains, the
+largest values first; then containers and texts are opened. Anything that is left may be a part, a
+join, or a name of the call, or someone states it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

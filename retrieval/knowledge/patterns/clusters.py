@@ -206,8 +206,8 @@ def name_clusters(
     An id goes to the heir that has most of its cluster, by how often the members were named; where
     several claim one, or one could have several, the greatest overlap comes first. So of a split
     the largest part keeps the id, and of a merger the largest part gives it. A name stays until its
-    wording has left the cluster, or another is `RENAME` times as frequent. What is new is named
-    after its most frequent member.
+    wording has left the cluster, or another is `RENAME` times as frequent. Anything that is new is
+    named after its most frequent member.
     """
 
     def axis_weight(axis: str) -> int:
@@ -263,7 +263,7 @@ _MAX_LISTED = 50 * MAX_AXES
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s(?![a-z]))[a-z])")
 """Before each word that begins with a capital: `topK`, `HTMLParsing`, not `URLs`."""
 _FILLER = frozenset({"an", "the", "of", "for", "and", "or", "any", "some", "capability", "etc"})
-"""Words that show no two axes apart. `a` is none: `A/B testing`, `vitamin A`."""
+"""Words that distinguish no two axes, without `a`: `A/B testing`, `vitamin A`."""
 _IRREGULAR = {
     "analyses": "analysis",
     "axes": "axis",

@@ -87,8 +87,8 @@ def cohesion_of(
     `min_share`. Each of the k clusters seen is one of k outcomes under Jeffreys's prior for a
     multinomial, so that the share of one is Beta(w + 1/2, W - w + (k - 1)/2), of the weights w of
     the failures that name it and W of all. Scattered strays raise k, and so lower it: without that
-    the best of many would be judged as if it were the only one. What is old weighs little, so that
-    a warning ends by itself.
+    the best of many would be judged as if it were the only one. Anything that is old weighs little,
+    so that a warning ends by itself.
     """
     kind, times = "wrong_tool_boundary", rules.correction_weight
     failures = [
@@ -235,7 +235,7 @@ def _make_cluster(gathered: _Gathered, clean: Clean, now: datetime) -> m.AxisClu
 def _co_occurrences(
     book: AxisBook, clusters: AxisClusters, clean: Clean, now: datetime
 ) -> list[m.CoOccurrence]:
-    """Pairs of axes, summed over pairs of clusters; within one cluster there is none."""
+    """Pairs of axes, summed over pairs of clusters; pairs within one cluster are left out."""
     summed: dict[tuple[str, str], list[Tally]] = {}
     names: dict[str, str] = {}
     for key, tally in book.pairs.items():

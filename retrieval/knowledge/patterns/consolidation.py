@@ -68,7 +68,7 @@ class ConsolidatedPattern(BaseModel):
     subjects: list[str] = Field(default_factory=list)
     """What the leader speaks of (`subjects_of`), sorted."""
     embedder: str = ""
-    """Fingerprint of what made `centre`; empty while there is none."""
+    """Fingerprint of what made `centre`; empty without a centre."""
     centre: str = ""
     """The leader's vector: unit length, float16, base64. Empty until one is needed."""
     members: str = ""

@@ -65,7 +65,7 @@ class Grouped:
         return cause.is_told and any(is_one_cause(cause, each) for each in self.causes)
 
     def is_contradicted(self, failure: Failure) -> bool:
-        """Return whether the failure says something else, or was repaired otherwise."""
+        """Return whether the failure states something else, or was repaired otherwise."""
         return contradict_errors(self.pattern.places, failure.places) or any(
             are_repaired_otherwise(failure.cause, each) for each in self.causes
         )
@@ -102,7 +102,7 @@ class _Groups:
         return next((each for each in self.all if each.has_cause(failure.cause)), None)
 
     def nearest_group(self, failure: Failure, vector: Vector | None) -> Grouped | None:
-        """Return the nearest group that says nothing else, of equal ones the last."""
+        """Return the nearest group that states nothing else, of equal ones the last."""
         near = self._centres.get(_kin_of(failure))
         if vector is None or not near:
             return None

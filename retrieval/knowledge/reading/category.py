@@ -113,8 +113,8 @@ def categorise_error(
 
     The code is of JSON-RPC, HTTP, POSIX or the tool's own, or empty; the message is bounded in
     length. Words that say how a value that was sent should be (`blames_value`) are surer than any
-    other: `timeout must be an integer` is no time-out. A policy says no to values too, but not for
-    their form (`blames_form`).
+    other: `timeout must be an integer` is no time-out. A policy states no to values too, but not
+    for their form (`blames_form`).
     """
     if error_type in _OF_ITSELF:
         return CategoryReading(error_type, 1.0)

@@ -245,7 +245,7 @@ def _of_complaint(complaint: Complaint) -> list[Fault]:
 
 
 def _clear_in(text: str) -> list[Fault]:
-    """Return what phrases say clearly, and of which parameter."""
+    """Return what phrases say clearly, and the parameter concerned."""
     return [
         fault
         for fault in read_text(text)
@@ -440,7 +440,7 @@ _OR = re.compile(r"\A['\"`]?(?:,? (?:or )?['\"`][^'\"`\n]{1,64}['\"`]){1,8}")
 
 
 def _or_else(match: re.Match[str]) -> list[str]:
-    """Return what a message names beside the near name: `Did you mean "from" or "to"?`."""
+    """Return what a message names next to the near name: `Did you mean "from" or "to"?`."""
     more = _OR.match(match.string[match.end("near") :])
     if more:
         return [name for name in quoted_in(more[0].lstrip("'\"`")) if name.strip()]
@@ -539,7 +539,7 @@ def _type_format(name: str) -> str | None:
 
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
-    """Yield what Python states of the types of arguments, of which it names none."""
+    """Yield what Python states of the types of arguments, which it does not name."""
     expected = phrase.types
     given = groups.get("given") or groups.get("other")
     left = groups.get("left", "")

@@ -4,8 +4,8 @@ Whether the call was refused *before it ran* decides if one that has effects may
 Words alone prove little: a tool that has done its work may fail on checking what came back, in the
 very phrases that refuse a call. So a message counts only
 
-- when the protocol says it (JSON-RPC -32602, HTTP 429), or a framework's frame around its check of
-  the arguments opens the message: only the code that calls the tool writes those; or
+- when the protocol states it (JSON-RPC -32602, HTTP 429), or a framework's frame around its check
+  of the arguments opens the message: only the code that calls the tool writes those; or
 - when a validator's words open the message and every fault fits the call: the missing name is
   missing, the refused one is there, and where the message shows the input, it is the call's own;
 
@@ -212,7 +212,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
 
 
 def _missing_names(faults: Sequence[Fault]) -> list[str]:
-    """Return names that are stated to be missing: `timeout` is no time-out."""
+    """Return the names that are stated to be missing: `timeout` is no time-out."""
     return [str(fault.path[-1]) for fault in faults if fault.kind == "missing" and fault.path]
 
 

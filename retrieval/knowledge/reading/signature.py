@@ -176,7 +176,7 @@ def _is_echo(value: JsonValue, parameters: JsonObject) -> bool:
 
 
 def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
-    """Return the sentences of an envelope, or else its codes; none if it says nothing in words."""
+    """Return the sentences of an envelope, or else its codes; no text if it has no words."""
     if isinstance(value, str):
         if value.strip():
             return [value]

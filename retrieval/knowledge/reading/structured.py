@@ -106,7 +106,7 @@ def _join_words(value: JsonValue) -> str:
 
 
 def _clear_texts(issue: JsonObject) -> list[Fault]:
-    """Return what a text for each field says, where one of them says more than that it is wrong."""
+    """Return the texts of the fields, where one of them states more than that it is wrong."""
     said = _said_by_field(issue, with_texts=True)
     faults = [fault for at, words in said.items() for fault in read_at(at, words)]
     if any(fault.kind != "invalid" for fault in faults):

@@ -31,7 +31,8 @@ _ROOTS = frozenset({"$", "<root>", "data", "body", "arguments", "params"})
 class Position:
     """Where a parser stopped in the text of a call: line and column, both from 1.
 
-    A `line` of 0 says that `column` is an offset, and a `column` of 0 that only the line is known.
+    A `line` of 0 states that `column` is an offset, and a `column` of 0 that only the line is
+    known.
     """
 
     line: int

@@ -17,8 +17,8 @@ def apply_edits(
 ) -> JsonObject:
     """Return a changed copy of the parameters; values that stay are shared with the original.
 
-    An edit of every element of an array is made to those that it applies to. What an edit takes
-    from the call, it takes from the call as it was sent.
+    An edit of every element of an array is made to those that it applies to. A value that an edit
+    takes from the call, it takes from the call as it was sent.
 
     Raises:
         EditDoesNotApplyError: when one of the edits has nothing to work on.

@@ -73,7 +73,7 @@ class ValueEdit(EditModel):
     """An edit that puts another value instead of the one that is there."""
 
     def change_value(self, value: JsonValue, site: Site) -> JsonValue:
-        """Return the new value, of the one that is there (None where there is none).
+        """Return the new value, of the one that is there (None without one).
 
         Raises:
             EditDoesNotApplyError: when this value is not what the edit is about, or nothing states

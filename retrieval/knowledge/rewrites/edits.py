@@ -1,7 +1,7 @@
 """Edits: the general form of what a repair did, so that it can be done to another call.
 
 `rename tz -> timezone` is general, and so is `take the value that the error states`; `set timezone
-to "Europe/Berlin"` is only right for a call that said what the mended one said, so a `replace`
+to "Europe/Berlin"` is only right for a call that had what the repaired one had, so a `replace`
 carries the value it stood for.
 """
 
@@ -152,7 +152,7 @@ _TYPES = ("string", "text", "integer", "int", "number", "float", "boolean", "boo
 class Unwrap(ValueEdit):
     """Take the one value out of its list, or of an object with one member.
 
-    An object may say of which type the value is next to it, as `{"type": "text", "text": "a"}`.
+    An object may name the type of the value next to it, as `{"type": "text", "text": "a"}`.
     """
 
     kind: Literal["unwrap"] = "unwrap"
@@ -415,7 +415,7 @@ def _stated_by(fault: Fault) -> JsonValue:
 
 
 def number_of(value: JsonValue) -> float | None:
-    """Return the number that a value is, or that its whole text states; None when it is none."""
+    """Return the number that a value is, or that its whole text states; None when it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -28,7 +28,7 @@ _FORM_FAULTS: frozenset[FaultKind] = frozenset(
 )
 """Faults of the value's form: a value that differs in its digits may still be the same wish."""
 _MOST_CHANGED = 4
-"""Names: two renames, of which each takes one away and adds one."""
+"""Names: two renames, each of them takes one away and adds one."""
 _MOST_WORDS = 3
 """A text of more words is a sentence: its caller's own."""
 

@@ -33,12 +33,12 @@ MAX_METHODS = 32
 MAX_METHOD_SESSIONS = 2
 """Sessions remembered of a method: from two on its name is common knowledge."""
 MAX_BOOK_AXES = 2_000
-"""Distinct axes remembered of a workspace; of more, the least heavy make room."""
+"""Distinct axes remembered of a workspace; of more, the least heavy make space."""
 MAX_BOOK_PAIRS = 4_000
 MAX_WORDS = 300
 """Characters kept of what a tool or a user stated."""
 MAX_REFERRED = 40_000
-"""Characters of a tool's referrals. What a hostile tool states may be longer than there is room."""
+"""Characters of a tool's referrals. The texts of a hostile tool may be longer than that."""
 _SHED = 4
 """Of referrals that are too long together the oldest quarter goes, until they fit."""
 _MAX_PAIRED = 8

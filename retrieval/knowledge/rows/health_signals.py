@@ -19,7 +19,7 @@ from retrieval.knowledge.values.parameters import view_of_schema
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
 """Names of a parameter that states which method is called; the first that fits counts."""
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
-"""What a method's name looks like; a whole command line is none, nor is a sentence."""
+"""What a method's name looks like; a whole command line or a sentence is no name."""
 _MAX_ENUM = 200
 _DECLARED = frozenset({
     "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",

@@ -96,7 +96,7 @@ async def lag_s(store: Store, workspace: str) -> float:
 
 
 async def load_execution(log: EventLog, workspace: str, execution_id: str) -> Execution | None:
-    """Return an execution with its input schema put back; None when there is none."""
+    """Return an execution with its input schema; None for an unknown id."""
     found = await log.find_events(workspace, "execution", [execution_id])
     if not found:
         return None

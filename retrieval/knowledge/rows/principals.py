@@ -71,7 +71,7 @@ def count_others(marks: Iterable[str], asker: str) -> int:
 
 
 def largest_principal(marks: Collection[str]) -> str:
-    """Return the principal with the most marks: of a full table, one of its marks makes room."""
+    """Return the principal with the most marks: of a full table, one of its marks makes space."""
     counts = Counter(map(principal_of, marks))
     return max(counts, key=lambda each: (counts[each], each))
 
@@ -100,7 +100,7 @@ def capped_against(against: Collection[str], for_it: Collection[str]) -> int:
 
     `capped`, and of one other caller a single one.
 
-    A stranger is one principal against two others or more: however often it repeats its word, it
+    A single principal stands against two others or more: however often it repeats its word, it
     takes from no one what worked.
     """
     if is_one_stranger(map(principal_of, against), map(principal_of, for_it)):
@@ -115,8 +115,9 @@ def fairly_heard(
 
     All of its own, of each other at most as much as of all but it.
 
-    So nobody hears what one stranger alone says, beyond the `least`. The order stays; of each the
-    last ones are received. `own` is the mark of the asker's principal; None for everyone's ears.
+    So what a single other principal reports is not shown, beyond the `least`. The order stays; of
+    each the last ones are received. `own` is the mark of the asker's principal; None for everyone's
+    ears.
     """
     counts = Counter(map(whose, said))
     if counts.keys() <= {own}:
@@ -133,7 +134,7 @@ def fairly_heard(
 
 
 def remember_mark(marks: list[str], mark: str, limit: int) -> None:
-    """Add a mark to a bounded list: the oldest of the principal with the most makes room."""
+    """Add a mark to a bounded list: the oldest of the principal with the most makes space."""
     if mark not in marks:
         marks.append(mark)
         drop_loudest(marks, limit, str)

@@ -1,8 +1,8 @@
 """The registry: all tools and promotions of a workspace at one moment, by any of their names.
 
 Also who serves a namespace: its promoted version, its originals, and all others in it. A tool may
-name the one that it evolved from. What is stored may hold a circle all the same (two puts at once,
-an import), so every walk here ends when it meets a tool again.
+name the one that it evolved from. Anything that is stored may hold a circle all the same (two puts
+at once, an import), so every walk here ends when it meets a tool again.
 
 Registering a tool is optional, so a tool is found by its registered id, and by the name under which
 its calls are recorded: `toolName` or `serverName/toolName`.
@@ -139,7 +139,7 @@ class Registry:
         ]
 
     def nearest_names(self, name: str) -> list[str]:
-        """Namespaces that someone may have meant by a name that is none, nearest first."""
+        """Namespaces that an unknown name may have meant, nearest first."""
         return names_like(name, self._by_namespace)
 
     @cached_property
@@ -157,7 +157,7 @@ class Registry:
 
     @cached_property
     def shared_names(self) -> frozenset[ToolKey]:
-        """Tools of which another server has one of the same name."""
+        """Tools that share their name with a tool of another server."""
         keys = {each.tool_key for each in self.by_id.values()}
         often = Counter(each.tool_name for each in keys)
         return frozenset(each for each in keys if often[each.tool_name] > 1)
@@ -230,7 +230,7 @@ def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
     Its promoted version, its originals, then the others, each once.
 
     Empty for a namespace that no tool serves. The original is the tool whose id is the namespace;
-    where there is none, each tool that evolved from no other registered one.
+    where none exists, each tool that evolved from no other registered one.
     """
     promoted = _promoted_in(registry, namespace)
     evolved = None if promoted is None else promoted[1]
@@ -317,7 +317,7 @@ def _original_tools(registry: Registry, namespace: str) -> Sequence[StoredTool]:
 def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, ToolCandidate] | None:
     """Return the original and the version in its place.
 
-    None where none is, or there is none to run.
+    None where no version is, or none can be run.
     """
     stored = registry.promotions.get(namespace)
     if stored is None:
@@ -391,7 +391,7 @@ def find_meant(name: str, recorded: Iterable[ToolKey]) -> list[ToolKey]:
 
 
 def nearest_names(name: str, tool_ids: Iterable[str], recorded: Iterable[ToolKey]) -> list[str]:
-    """Return names that someone may have meant by one that is none, nearest first."""
+    """Return the names that an unknown name may have meant, nearest first."""
     return names_like(name, {*tool_ids, *map(recorded_name, recorded)})
 
 

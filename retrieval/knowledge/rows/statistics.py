@@ -44,7 +44,7 @@ _VALUES: dict[TrialKind, float] = {"success": 1.0, "weak": 0.5}
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
 MAX_SCENARIOS = 64
-"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room. On the
+"""Distinct scenarios of a tool that are embedded; of more, the least recent makes space. On the
 worlds that `bench/quality/regret_world.py` was developed on, 32 cost a fifth more regret, and 128
 save a twentieth.
 
@@ -105,7 +105,7 @@ class VersionStatistics:
         """Count one trial, in place; a call that is known already only gets the graver kind.
 
         `counted` is as what the call was counted here before, by a caller with the log: the trials
-        do not go back so far. What they say themselves comes first.
+        do not go back so far. Their own severity comes first.
         """
         known = trial_of_call(self.trials, trial.key)
         if known is None:
@@ -252,7 +252,7 @@ def _latest_trials(trials: list[Trial], limit: int) -> list[Trial]:
 
 
 def _fit_trials(trials: list[Trial], limit: int) -> list[Trial]:
-    """Return the latest; of several principals the one with the most makes room."""
+    """Return the latest; of several principals the one with the most makes space."""
     if len(trials) > limit and len(set(map(_BY_OF, trials))) > 1:
         drop_loudest(trials, limit, lambda each: f"{each.by}.")
     return trials[-limit:]

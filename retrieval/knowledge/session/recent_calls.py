@@ -183,8 +183,9 @@ async def rank_calls(
     """Return the calls most like a question with their likeness, -1 to 1, the likest first.
 
     It is 1 for the same parameters and context. Else half of it is the cosine of the vectors, and
-    half the cosine of the words, of which those that few of these calls have weigh most. The words
-    alone decide which calls are embedded, at least `limit`. Of equal ones the latest comes first.
+    half the cosine of the words; words that few of these calls have weigh most. The words
+    alone decide which calls are embedded, at least `limit`. Among equal ones the latest comes
+    first.
     """
     shared = word_cosines(calls, question.words)
     order = sorted(zip(shared, calls, strict=True), key=lambda each: (-each[0], -each[1].position))

@@ -40,7 +40,7 @@ _OF_ITSELF = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object of an earlier result: of which tool, of which kind in words, its plain values."""
+    """An object of an earlier result: its tool, its kind in words, its plain values."""
 
     tool_name: str
     kind: frozenset[str]

@@ -1,6 +1,6 @@
 """How a tool's contract has changed: its schema before and now, and what the calls until now say.
 
-Pure. What is found is kept with the registered tool, and stated where its calls fail.
+Pure. Anything that is found is kept with the registered tool, and stated where its calls fail.
 """
 
 from collections.abc import Iterator, Sequence

@@ -59,7 +59,7 @@ def _to_milliseconds(moment: datetime | None) -> int:
 def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
     """Return whether a key is among the smallest.
 
-    The principal with the most keys makes room.
+    The principal with the most keys makes space.
     """
     if key in sample or len(sample) < limit:
         return True
@@ -278,7 +278,7 @@ def _blamed_values(
 ) -> dict[str, tuple[Fault, JsonValue]]:
     """Return the places whose values an error is about, with the fault and the value there.
 
-    A parameter that is missing or has no business there says nothing of a value. The only parameter
+    A missing or superfluous parameter states nothing of a value. The only parameter
     of a call is meant also where the error names none.
     """
     named: dict[str, tuple[Fault, JsonValue]] = {
@@ -504,7 +504,7 @@ class ToolProfile:
     def _profile_places(
         self, parameters: JsonObject, *, succeeded: bool
     ) -> Iterator[tuple[str, JsonValue, ParameterProfile]]:
-        """Places of a call with value and profile; a new one may take the room of the weakest."""
+        """Places of a call with value and profile; a new one may take the space of the weakest."""
         outer = list(islice(parameters.items(), MAX_PARAMETERS))
         for places, limit, seen in (
             (self.parameters, MAX_PARAMETERS, outer),
@@ -541,7 +541,7 @@ class ToolProfile:
         return places[place]
 
     def settle_shares(self) -> None:
-        """Tell the parameters their share of the values, and whether several use the tool."""
+        """Give the parameters their share of the values, and note whether several use the tool."""
         room, is_shared = self._value_room(), len(self.agents) > 1
         for profile in (*self.parameters.values(), *self.inner.values()):
             profile.trim_values(room)

@@ -54,7 +54,7 @@ class ToolRecord:
     def schema_view(self) -> ToolView | None:
         """Return the parameters by the live schema.
 
-        None where there is none, or it states nothing.
+        None without one, or where it states nothing.
         """
         if self.tool is None or self.tool.input_schema is None:
             return None

@@ -1,14 +1,14 @@
 """What several repaired alike: examples of repairs, and what they have in common.
 
 An example is a failed call with the call of the same agent that then worked, whatever the error
-stated and whatever changed. What of it was the repair is shown by counting: a change that sessions
-have in common is learned, one that differs each time (the next question) is not. A change is held
-in the most general form that explains the examples: `topK` 50, 40 and 23 to 10 is a bound, `users`
-to `app_users` and `orders` to `app_orders` a prefix (programming by example over a small language
-of edits: Gulwani 2011; least general generalisation: Plotkin 1970).
+stated and whatever changed. Which part of it was the repair is shown by counting: a change that
+sessions have in common is learned, one that differs each time (the next question) is not. A change
+is held in the most general form that explains the examples: `topK` 50, 40 and 23 to 10 is a bound,
+`users` to `app_users` and `orders` to `app_orders` a prefix (programming by example over a small
+language of edits: Gulwani 2011; least general generalisation: Plotkin 1970).
 
 Each example carries its agent and session. A value that one agent brought is its own; from two
-other agents on it is common knowledge of the tool (4-rules.md). Names and structure are anybody's.
+other agents on it is common knowledge of the tool (4-rules.md). Names and structure are anyone's.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ MAX_OF_ONE_AGENT = 8
 MAX_SIZE = 1_500
 """Characters of an example's two calls; larger ones are not kept."""
 NOBODY = "\x00"
-"""Who asks for everyone: no agent's own values are for it."""
+"""A caller for everyone, who gets no agent's own values."""
 MIN_SESSIONS = 2
 MIN_AGENTS = 2
 _IN_COMMON = 2 / 3
@@ -76,7 +76,7 @@ class RepairExample:
 def add_example(examples: list[RepairExample], new: RepairExample) -> None:
     """Add an example in place; one of each session, the latest few of each agent and in all.
 
-    Of several principals the one with the most makes room; what followed a suggestion makes room
+    Of several principals the one with the most makes space; what followed a suggestion makes space
     for what an agent did by itself.
     """
     if len(canonical_json(new.failed)) + len(canonical_json(new.mended)) > MAX_SIZE:
@@ -95,8 +95,8 @@ def add_example(examples: list[RepairExample], new: RepairExample) -> None:
 class FirstCall:
     """A tool that was called between a failure and the same call's success.
 
-    `parameters` says which of its parameters had the value of which of the failed call's, in every
-    session; `is_whole` that these were all that it was given.
+    `parameters` states which of its parameters had the value of which of the failed call's, in
+    every session; `is_whole` that these were all that it was given.
     """
 
     tool_name: str

@@ -2,10 +2,10 @@
 
 Value objects that are stored as JSON; updated by ingest, only read by the answers.
 
-What is reported of a rule is kept by agent, under a hash of its name, each heard up to a cap, and
+What is reported of a rule is kept by agent, under a hash of its name, each counted up to a cap, and
 is forgotten by contradiction: with k the factor of one report (half-life: two reports), a failure
-takes what its agent said for the rule times k, a success what it said against it times k. Over all
-agents
+takes what its agent stated for the rule times k, a success what it stated against it times k. Over
+all agents
 
     right = min(most, sum of what each states for it) * k ** doubt
     wrong = sum of what each states against it * k ** (others that saw it work since)

@@ -127,7 +127,7 @@ class Repeats(NamedTuple):
 
 
 EMPTY = "empty"
-"""In the place of a signature's id: the answers were empty."""
+"""Instead of a signature's id: the answers were empty."""
 
 
 def learn_repeat(

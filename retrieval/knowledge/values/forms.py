@@ -23,7 +23,7 @@ from retrieval.knowledge.values.scalars import is_placeholder, plain_value, stri
 from retrieval.knowledge.values.texts import MAX_TEXT, Style, respell_text
 
 _ISO = "iso"
-"""A day and a time as ISO 8601 writes them, with the zone that the text says, if it says one."""
+"""A day and a time as ISO 8601 writes them, with the zone of the text, if any."""
 _NAMED = {
     "date": "%Y-%m-%d", "iso date": "%Y-%m-%d", "time": "%H:%M:%S", "%h:%m": "%H:%M",
     "date-time": _ISO, "datetime": _ISO, "iso 8601": _ISO, "iso8601": _ISO, "iso-8601": _ISO,
@@ -96,7 +96,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a text says of a time: a day, a time of the day, its zone; None for what it does not."""
+    """The time in a text: a day, a time of the day, its zone; None for what is missing."""
 
     day: date | None = None
     clock: time | None = None

@@ -411,7 +411,7 @@ _MAX_NAMES = 100
 
 
 def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Return names that are more alike to one another than either is to any third.
+    """Return the names that are more alike to one another than either is to any third.
 
     Of a few of each.
     """
@@ -494,7 +494,7 @@ _OF_ITSELF = frozenset(
 
 
 def names_the_same(source: str, target: str) -> bool:
-    """Return whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
+    """Return whether one name shows the other; in an id a slip (`contact`) shows nothing."""
     a = words_of(source)
     b = words_of(target)
     if "".join(a) == "".join(b):

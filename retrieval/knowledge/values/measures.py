@@ -112,7 +112,7 @@ def _named_codes(table: dict[str, list[str]], text: str) -> list[str]:
 def codes_of(text: str) -> list[str]:
     """Codes of the country, language or state that a text names: `Germany`, `Portuguese (Brazil)`.
 
-    All forms in which tools write them; none where the text is none of these names.
+    All forms in which tools write them; none where the text is not one of these names.
     """
     if len(text) > _LONGEST:
         return []

@@ -67,7 +67,8 @@ def named_in_list(value: JsonValue) -> JsonObject:
 
     `[{"name": "a", "value": 1}]`, `[["a", 1]]`, `[{"a": 1}, ...]`.
 
-    Lines of names and values are one text. Empty where a list is anything else, or says one twice.
+    Lines of names and values are one text. Empty where a list is anything else, or has a name
+    twice.
     """
     items = value[:MAX_KEYS] if isinstance(value, list) else []
     if len(items) > 1 and all(isinstance(each, str) for each in items):
@@ -180,7 +181,7 @@ def _in_notation(text: str) -> JsonObject:
 
 
 def cells_in(text: str) -> list[list[str]]:
-    """Return the cells of a text that is a table of two lines or more; empty where it is none."""
+    """Return the cells of a text that is a table of two lines or more; empty for any other text."""
     lines = [line.strip().strip("|") for line in text.splitlines() if not _RULED.fullmatch(line)]
     mark = next((each for each in _BETWEEN_CELLS if lines and each in lines[0]), None)
     if mark is None:

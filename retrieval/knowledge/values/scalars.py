@@ -160,7 +160,7 @@ def number_in(
     `units` are those that the tool counts in: `30 seconds` is 30 only where it counts in seconds.
 
     Raises:
-        CastError: when there is none or another one, or it could be read in two ways.
+        CastError: when there is no such value, another one, or two readings of it.
     """
     text = without_remark(strip_marks(text[: 2 * _MAX_NUMBER])).lower()
     if (said := _in_words(text)) is not None:
@@ -304,7 +304,7 @@ _UNSEEN = str.maketrans(
 
 
 _END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4}\s*\Z")
-"""What ends a model's text or a part of it, and is none of it."""
+"""What ends a model's text or a part of it, and does not belong to it."""
 
 
 def visible_text(text: str) -> str:

@@ -103,7 +103,7 @@ def format_of(text: str) -> TextFormat:
 
 
 def is_number(value: JsonValue) -> TypeGuard[int | float]:
-    """Return whether a JSON value is a number; `true` is none."""
+    """Return whether a JSON value is a number; `true` is not one."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -92,10 +92,10 @@ def call_with_reflection_sync(
 
     - Parameters are plain JSON. Values outside JSON are recorded as text, and such a call is not
       retried, since the correction could not carry them.
-    - Parameters may be a text, as model APIs hand them over: the object that it says is sent, also
-      where it is loose JSON (the `note` says so). Where it is cut off or says none, `call` is not
-      called: the call failed with an `UnreadableArgumentsError`, and is recorded with its text.
-      With `takes_text` it is called with the text, to refuse it in its own words.
+    - Parameters may be a text, as model APIs hand them over: the object that it states is sent,
+      also where it is loose JSON (the `note` states so). Where it is cut off or states no object,
+      `call` is not called: the call failed with an `UnreadableArgumentsError`, and is recorded with
+      its text. With `takes_text` it is called with the text, to refuse it in its own words.
     - Without `annotations`, claims about the tool, those registered at the service count; with
       `may_repeat` the caller vouches that calling twice does no harm.
     - `rates`, shared by all calls, are needed for `policy.min_failure_rate`.

@@ -25,7 +25,7 @@ Mode = Literal["off", "advise", "repair", "shadow"]
 """`off` passes calls on, unseen; `advise` never calls a tool by itself; `shadow` asks and records,
 and states and changes nothing."""
 CallKey = tuple[str, str | None, str]
-"""Session (or agent, where there is none), server and tool."""
+"""Session (or agent, without a session), server and tool."""
 Noting = Literal["always", "lossy", "never"]
 """When a repaired call states so in its content: also where nothing was lost or guessed, or not."""
 Asking = Literal["lossy", "always", "never"]
@@ -44,9 +44,9 @@ _logger = logging.getLogger(__name__)
 class ToolHandling:
     """How the calls of a tool are handled.
 
-    `learned` says whether its description is given what calls keep getting wrong; None leaves that
-    to whether it only reads. Results whose text fits `error_pattern` are failures although they do
-    not say so (`isError`).
+    `learned` states whether its description is given what calls keep getting wrong; None leaves
+    that to whether it only reads. Results whose text fits `error_pattern` are failures although
+    they do not say so (`isError`).
     """
 
     mode: Mode = "repair"

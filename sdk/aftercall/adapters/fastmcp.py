@@ -100,7 +100,7 @@ class ReflectionMiddleware(Middleware):
         locate: server and tool behind an exposed tool name, where the two differ (a gateway);
             `server_name` and the name itself when None.
         deliverables: what the results of tools must be, by tool name, or a function of server and
-            tool. Structured content is checked, or the JSON in the text where there is none, in
+            tool. Structured content is checked, or else the JSON in the text, in
             its canonical shape; the caller gets it as the tool gave it. A result that breaks its
             deliverable is recorded and asked about as a failure, and reaches the caller as an
             error result: the tool's own content first, then what it breaks.

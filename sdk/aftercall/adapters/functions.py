@@ -9,8 +9,8 @@
     @recorded(recorder=recorder, agent="librarian")
     async def fetch(url: str) -> str: ...
 
-Both keep the function's signature and serve plain and `async` functions. What the function raises
-is what the caller gets; where there are suggestions they are a note of the exception.
+Both keep the function's signature and serve plain and `async` functions. An exception of the
+function is what the caller gets; where there are suggestions they are a note of the exception.
 
 Recorded are the arguments that the caller gave, by name; defaults, `self` and `cls` are left out,
 and so is what `unrecorded` names.

@@ -83,10 +83,10 @@ class CallHooks:
         """Note that a tool is about to be called; returns its key, at once.
 
         The key is what `post` will name the call by, such as the gateway's request id, when a
-        request calls one tool only; made up when None. Of the arguments a copy is taken. Calls of
+        request calls one tool only; made up when None. The arguments are copied. Calls of
         one session are looked at together for repairs. Arguments may be the text that a model
-        wrote; what is cut off or says no object is recorded as it came. `context` is what the agent
-        was trying to do, and `tool` its schema and annotations, where the gateway knows them.
+        wrote; what is cut off or states no object is recorded as it came. `context` is what the
+        agent was trying to do, and `tool` its schema and annotations, where the gateway knows them.
         """
         key = key or str(uuid4())
         job: ReflectedCall[object] = ReflectedCall(

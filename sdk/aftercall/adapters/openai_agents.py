@@ -11,9 +11,9 @@
 
     await Runner.run(agent, "...", hooks=reflection.run_hooks)
 
-A failure never reaches the SDK's hooks: what a tool's failure function says comes to `on_tool_end`
-as if it were a result. So a failure is recorded where it is seen, in `failure` or in a reflecting
-tool. Each call is recorded once, however the ways are combined.
+A failure never reaches the SDK's hooks: what a tool's failure function states comes to
+`on_tool_end` as if it were a result. So a failure is recorded where it is seen, in `failure` or in
+a reflecting tool. Each call is recorded once, however the ways are combined.
 """
 
 import copy
@@ -69,9 +69,9 @@ class ToolReflection(RunHooks[Any]):
     """Records the calls of function tools, and advises on or repairs those that fail.
 
     Arguments that are loose JSON are recorded as the object that they say, and a reflecting tool is
-    called with that. What is cut off or says no object is recorded as a failed call with its text,
-    and left to the SDK, which refuses it. Other tools than function tools (hosted ones, the shell,
-    a computer) show no arguments here and are not recorded.
+    called with that. Anything that is cut off or states no object is recorded as a failed call with
+    its text, and left to the SDK, which refuses it. Other tools than function tools (hosted ones,
+    the shell, a computer) show no arguments here and are not recorded.
 
     `agent` is the SDK's when None. Calls of one `session_id` are looked at together for repairs:
     the run's `group_id` when None, or else each run by itself. `context` is what the agent is

@@ -1,9 +1,9 @@
 """What the adapters share: calls with reflection, by either client, with what is known of the tool.
 
-For frameworks that call tools with and without an event loop. What is known includes whether a
-tool that failed had begun to run, where its code is known: a function that has done its work may
-raise the very words that refuse a call, a validation error of something it looked at, say. Its
-traceback shows the one from the other.
+For frameworks that call tools with and without an event loop. Anything that is known includes
+whether a tool that failed had begun to run, where its code is known: a function that has done its
+work may raise the very words that refuse a call, a validation error of something it looked at, say.
+Its traceback shows the one from the other.
 """
 
 import inspect
@@ -272,7 +272,7 @@ def code_of(function: Callable[..., Any]) -> CodeType | None:
 def has_run(code: CodeType | None, error: BaseException) -> bool:
     """Return whether the error, or what caused it, came out of the code.
 
-    False where there is none.
+    False without one.
     """
     cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):

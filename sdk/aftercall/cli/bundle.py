@@ -5,8 +5,8 @@
 - `skill`: the folder `aftercall` with `SKILL.md`, which shows an agent when to ask.
 - `server-json`: the description of the MCP server for the MCP registry.
 
-Nothing is sent anywhere. What is there already and differs is left alone, unless `--replace` is
-given.
+Nothing is sent anywhere. Anything that is there already and differs is left alone, unless
+`--replace` is given.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def server_json(
     Args:
         name: in reverse DNS, such as `io.github.owner/aftercall`.
         package: its name on PyPI; None where it is not published there.
-        remote: the address of a service's `/mcp`; None where there is none for everyone.
+        remote: the address of a service's `/mcp`; None for no address of its own.
         repository: the address of the source.
 
     Raises `ConfigurationError` for a name of another form, and where nothing could be started.

@@ -114,7 +114,7 @@ def wrap_servers(
     """Return a configuration with the gateway in front of each server that it can be in front of.
 
     `command` starts Aftercall, `more` are further options of the gateway; `keys` are paths to the
-    servers next to the usual ones. What is wrapped already is wrapped again.
+    servers next to the usual ones. Anything that is wrapped already is wrapped again.
     """
     bare, _ = unwrap_servers(content, keys=keys, form=form)
     run = [*command, "gateway"]

@@ -2,7 +2,7 @@
 
 The client starts this process for every call of a tool. It ends with 0 whatever happens (Gemini CLI
 refuses the tool at 2 and above), prints the answer's JSON or nothing, and is over within `_ENDS_S`,
-since two of the clients wait without end. What would take time to import is not imported: no HTTP
+since two of the clients wait without end. Slow imports are left out: no HTTP
 library, no argparse, no pathlib (ADR 61).
 """
 

@@ -141,7 +141,7 @@ class AsyncBaseClient:
     ) -> models.CheckResponse:
         """Ask about a call before it is made: by schema, profile and learned rules alone.
 
-        `annotations` as in `suggest`. Of `repair`, apply the `changes` to the call's own
+        `annotations` as in `suggest`. With `repair`, apply the `changes` to the call's own
         parameters: where the redactor masked a value, `corrected_parameters` has the mask.
         """
         clean = call if self.redactor is None else self.redactor.call(call)

@@ -30,14 +30,14 @@ PROMOTION_TEXTS = ("reason", "mutation")
 class AsyncClient(AsyncBaseClient):
     """Talks to the service from asyncio code; an async context manager.
 
-    Secrets are masked before anything leaves the process. What can pass by itself is retried, as
-    every endpoint may be called twice without harm: executions count by their id, outcomes by
-    suggestion and execution.
+    Secrets are masked before anything leaves the process. Anything that can pass by itself is
+    retried, as every endpoint may be called twice without harm: executions count by their id,
+    outcomes by suggestion and execution.
 
     Arguments that many methods have: `tool_name` and `server_name` name a tool as its calls do
     (without a server that of the tool without one), `window` is the last 24 hours, 7 days or 30
     days up to now, and `limit` the most to return; the service's own number when None. What there
-    is none of, or nothing is known of, is a `NotFoundError`; where there are like names, its
+    is not one of, or nothing is known of, is a `NotFoundError`; where there are like names, its
     details hold them.
 
     Args:
@@ -113,7 +113,7 @@ class AsyncClient(AsyncBaseClient):
         negative_tags: Sequence[str] = (),
         mark_id: str | None = None,
     ) -> models.MarkedFailure:
-        """Tell that a tool failed in a scenario; durable when this returns.
+        """Report that a tool failed in a scenario; durable when this returns.
 
         `version` is the one that failed, the one in force when None. `execution_id` names the
         recorded call that failed so; it and the mark count once. `negative_tags` are what the tool
@@ -218,7 +218,7 @@ class AsyncClient(AsyncBaseClient):
         agent: str | None = None,
         correction_id: str | None = None,
     ) -> models.RecordedCorrection:
-        """Tell that a user corrected an answer; durable when this returns.
+        """Report that a user corrected an answer; durable when this returns.
 
         `text` has at most 2,000 characters. The corrected call is `execution_id`, which may be
         recorded later than this, or else the latest recorded one of `session_id`, where server and

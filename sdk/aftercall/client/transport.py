@@ -215,7 +215,7 @@ def own_key(api_key: str | None) -> str:
 
 
 def key_id(api_key: str) -> str:
-    """Return the part of a key that is no secret; empty where there is none."""
+    """Return the part of a key that is no secret; empty without a key."""
     parts = api_key.split("_", 2)
     return parts[1] if len(parts) == 3 and parts[0] == "ac" else ""
 

@@ -263,7 +263,8 @@ def held_against(value: Any, wanted: Deliverable) -> tuple[Any, list[Violation]]
     """Return the canonical shape and what it breaks, for a call that is under way. Never raises.
 
     What cannot be checked is no violation: that a JSON Schema cannot be applied, or that an object
-    cannot be looked at, says nothing about the tool. The result stands as it is, and it is logged.
+    cannot be looked at, states nothing about the tool. The result stands as it is, and it is
+    logged.
     """
     shaped = value
     try:
@@ -300,8 +301,8 @@ class DeliverableReader(ResultReader[ResultT]):
     With it, `call_with_reflection` records a violation as the call's failure and asks about it.
     The result itself is neither changed nor recorded in another shape.
 
-    Failures by the word of the `inner` reader are not checked. What is checked is what `delivered`
-    makes of a result: when left out, an `Outcome`'s value, or the result itself.
+    Failures by the word of the `inner` reader are not checked. Anything that is checked is what
+    `delivered` makes of a result: when left out, an `Outcome`'s value, or the result itself.
     """
 
     reads_in_thread = True  # the work is linear in the result, which may be of any size

@@ -145,7 +145,7 @@ def check_schema(schema: JsonObject) -> JsonObject:
 
     Draft 2020-12 unless `$schema` names another. Nothing is ever fetched. Regular expressions run
     in time linear in the text, so lookaround and backreferences are refused. `format` is not
-    asserted, as the drafts have it by default. What is none, or refused, is a `ValueError`.
+    asserted, as the drafts have it by default. Anything but a schema is a `ValueError`.
     """
     _compile_validator(json.dumps(schema))
     return schema
@@ -154,7 +154,7 @@ def check_schema(schema: JsonObject) -> JsonObject:
 def accepts_value(schema: JsonObject, value: JsonValue) -> bool:
     """Return whether a schema, as it is meant, takes a value.
 
-    A `ValueError` where that cannot be said.
+    A `ValueError` where it cannot be written.
     """
     return _plain_validator(json.dumps(schema)).is_valid(value)
 
@@ -234,7 +234,7 @@ _OF_JSON_SCHEMA = frozenset({
     "properties", "schema", "enum", "const", "pattern", "format", "exclusiveminimum",
     "exclusivemaximum", "uniqueitems", "anyof", "oneof", "allof", "additionalproperties",
 })  # fmt: skip
-"""Words that are no constraint here; whoever writes them does not mean a key of the result."""
+"""Words that are no constraint here; a caller does not mean a key of the result by them."""
 
 
 def _constraint_keys(value: object) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class Deliverable(BaseModel):
-    """What a result must be. What is left out is not asked for.
+    """What a result must be. Anything that is left out is not asked for.
 
     A constraint states what it is about: `min_items` asks for an array, `required` for an object,
     `min_length` for a string, `minimum` for a number, also where `type` is left out.

@@ -98,7 +98,7 @@ async def evolve(
     - The evolver is asked twice at most, the second time with what was wrong.
 
     Raises:
-        ValueError: the version is none, or tool id or namespace is no name of the contract.
+        ValueError: the version is invalid, or tool id or namespace is no name of the contract.
     """
     _NAME.validate_python(tool.tool_id)
     _NAME.validate_python(tool.namespace)

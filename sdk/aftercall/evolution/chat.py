@@ -1,7 +1,7 @@
 """An evolver that asks a chat model through the OpenAI-compatible API: Ollama, vLLM, OpenAI, ...
 
 The question has its rules in the system message and everything else as quoted data. The answer is
-text from a stranger with one fenced block. Nothing in it names a file, and nothing is mended by
+foreign text with one fenced block. Nothing in it names a file, and nothing is repaired by
 guessing: half of a program, or the wrong one of two, could pass for the whole.
 """
 

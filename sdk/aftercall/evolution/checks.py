@@ -3,7 +3,7 @@
 The evolver sees no secret of the source: placeholders stand for them, and the new version gets the
 values back. Its code is parsed, compared and never run, but for the tool's own checks: commands of
 the local configuration. **They are no sandbox.** The commands run as the present user, with the
-network and every file that the user may read. What there is:
+network and every file that the user may read. There is:
 
 - a new temporary folder, which is working folder, home and `TMPDIR`, and is removed afterwards;
 - an environment of `PATH`, `LANG` and those; nothing inherited;
@@ -69,7 +69,7 @@ class CheckReport:
 
 
 def checks_beside(script: Path) -> Checks | None:
-    """Checks by the file `test_<stem>.py` next to a script, run by pytest; None when there is none.
+    """Checks by the file `test_<stem>.py` next to a script, run by pytest; None without one.
 
     The test imports the script by its own name (`import translator`). Looking for it is for the
     local configuration to decide, for it means that a file of this name is run.

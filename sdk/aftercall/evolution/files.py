@@ -27,8 +27,8 @@ from aftercall.models.tools import VersionNumber, parse_version, same_version
 from aftercall.promotions_file import FilePathError, resolve_path, update_promotions
 
 CHANGELOG_FILE = ".tool_changelog.jsonl"
-"""The cumulative changelog of evolutions, beside the promotions file: JSON lines in ASCII, appended
-to and never rewritten."""
+"""The cumulative changelog of evolutions, next to the promotions file: JSON lines in ASCII, only
+appended to."""
 _VERSION = "_v([0-9]{1,9})_([0-9]{1,9})(?:_([0-9]{1,9}))?"
 _SCRIPT = re.compile(
     rf"(?P<stem>\w[\w.-]{{0,99}}?)(?:{_VERSION})?(?P<suffix>(\.[A-Za-z0-9]{{1,10}})?)"

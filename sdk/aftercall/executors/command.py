@@ -9,8 +9,8 @@ POSIX.
 
 Each item of the template becomes exactly one argument, whatever the input holds. In an item stand:
 
-- `{tool_dir}`: the folder of the tools on this machine. What follows it in the item is a path that
-  must stay below the folder;
+- `{tool_dir}`: the folder of the tools on this machine. Anything that follows it in the item is a
+  path that must stay below the folder;
 - `{evolved_file}`: the promoted version's file. Without it, the first item that begins with
   `{tool_dir}/` is the original's script, and the evolved file stands in its place;
 - `{input}`: the whole input, text as it is, anything else as JSON;
@@ -52,7 +52,7 @@ from aftercall.outcomes import ToolFailedError, make_error, typed_error_in_text
 from aftercall.promotions_file import FilePathError, check_relative_path, resolve_file, resolve_path
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
-"""Of standard output; a tool that writes more fails, for a part of a result is none."""
+"""Of standard output; a tool that writes more fails, for a part of a result is no result."""
 _STDERR_CHARS = 4_000
 _SCRIPT = "{tool_dir}/"
 _EVOLVED = "{evolved_file}"

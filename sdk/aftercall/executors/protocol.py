@@ -58,7 +58,8 @@ class Executor(Protocol):
     ) -> ExecutorResult:
         """Run this very version of a tool.
 
-        The input is an object of parameters, or any other JSON value as the only one; None is none.
+        The input is an object of parameters, or any other JSON value as the only one; None is no
+        input.
 
         Raises:
             ToolFailedError: the tool failed, or was rejected before it ran (`ran` is False).
@@ -106,7 +107,7 @@ class Executors:
 
 
 def implementation_of(tool: Tool) -> JsonObject:
-    """Return the implementation as an object; an empty one when it is none."""
+    """Return the implementation as an object; an empty one for anything else."""
     return tool.implementation if isinstance(tool.implementation, dict) else {}
 
 

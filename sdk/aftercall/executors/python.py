@@ -21,9 +21,9 @@ class PythonExecutor:
     They return their result, or an `aftercall.outcomes.Outcome` to say more about it.
 
     An object as input becomes keyword arguments, any other value the only argument, None no
-    argument. What does not fit the signature is rejected before the callable runs. Plain functions
-    run in a thread of their own, `async` ones on the loop. A thread cannot be stopped: a function
-    that takes too long fails with `Timeout` and runs on unseen.
+    argument. Anything that does not fit the signature is rejected before the callable runs. Plain
+    functions run in a thread of their own, `async` ones on the loop. A thread cannot be stopped: a
+    function that takes too long fails with `Timeout` and runs on unseen.
 
     `functions` are by tool id or name; more can be added by `register`.
     """

@@ -6,8 +6,9 @@
 It may hold comments and last commas. `servers` is read too, and `httpUrl` and `serverUrl` for an
 address; numbers in `env` are texts; a server that speaks SSE is named and left out. Fields that
 other programs keep in the same file are passed over. Variables are not expanded: what
-stands in the file is what is used. What is the gateway's own stands under `aftercall`, which other
-programs pass over in turn: what the results of a server's tools must be (`aftercall.contracts`).
+stands in the file is what is used. Anything that is the gateway's own stands under `aftercall`,
+which other programs pass over in turn: what the results of a server's tools must be
+(`aftercall.contracts`).
 
     {"mcpServers": {"films": {"command": "films", "aftercall": {
         "deliverables": {"find_movies": {"fields": {"titles": {"min_items": 1}}}}}}}}

@@ -8,7 +8,7 @@ whole or of one tool, it stays as it is: then nothing is shown that does not sta
          "confidence": 0.94}]}}}
 
 Sentences are data: they are shown on one line, as such, and say nothing but names and values of
-calls that several made. Of a tool whose own contract has changed, what was learned before is left
+calls that several made. For a tool whose own contract has changed, what was learned before is left
 out until calls fail so again.
 """
 
@@ -79,7 +79,7 @@ class ContractFile(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> "ContractFile":
-        """Read it; an empty one where there is none.
+        """Read the file; without one the result is empty.
 
         Raises:
             ConfigurationError: it cannot be read, or holds something else.
@@ -103,8 +103,8 @@ class ContractFile(BaseModel):
 class LearnedDescriptions(Middleware):
     """Adds to each tool's description what calls keep getting wrong. Run `run` in a task.
 
-    `is_shown` says of server and tool whether its `aftercall` entry asks for it (True), forbids it
-    (False), or states nothing (None): then tools that only read have it.
+    `is_shown` states of server and tool whether its `aftercall` entry asks for it (True), forbids
+    it (False), or states nothing (None): then tools that only read have it.
     """
 
     def __init__(

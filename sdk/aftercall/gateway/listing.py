@@ -1,4 +1,4 @@
-"""What clients are told of the servers: when they connect, before a server has started, on changes.
+"""What clients read about the servers: when they connect, before a server has started, on changes.
 
 A client waits for the list of tools before it does anything else, and a server that is fetched by
 `npx` may take a minute. So each server's list is kept in the data folder, under a hash of its
@@ -90,7 +90,7 @@ def _list_file(folder: Path, server: UpstreamServer) -> Path:
 
 
 class Announcer(Middleware):
-    """Tells clients how the servers say that they are used, and that the list of tools has changed.
+    """Shows clients how the servers describe their use, and that the list of tools has changed.
 
     With several servers each one's words stand under its name. Servers that stated something (or
     nothing) in the last run, `before`, are not waited for. `in_use` states which service is used.
@@ -122,11 +122,11 @@ class Announcer(Middleware):
         gateway.add_middleware(self)
 
     def announce_change(self) -> None:
-        """Tell of a change soon; several at a time are shown of once."""
+        """Announce a change soon; several at a time are announced once."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Tell, until cancelled."""
+        """Announce changes, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()

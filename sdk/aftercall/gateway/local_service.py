@@ -32,7 +32,7 @@ WAITED_FOR_S = 20.0
 """Longest time that calls which look wrong or fail wait for a service that is being started; it
 takes 2 to 5 seconds, and some 15 on a busy machine. MCP clients wait a minute for a call."""
 _LOOKED_WITHIN_S = 2.0
-"""Which service is used is said where a connection opens; a client does not wait longer for it."""
+"""The service in use is stated where a connection opens; a client waits no longer for it."""
 _POLL_S = 0.1
 _AFTER_A_FAILURE_S = 60.0
 _PASSED_ON = re.compile(

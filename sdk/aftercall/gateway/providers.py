@@ -46,7 +46,7 @@ class UpstreamTool(ProxyTool):
         request = context.request_context
         meta = dict(request.meta or {}) if request is not None else {}
         sent = {key: value for key, value in meta.items() if not key.startswith("aftercall/")}
-        # An answer to our own question is none to the server's.
+        # An answer to our own question does not answer the server's.
         is_own = asked_user.is_own_state(context.request_state)
         try:
             with self._upstream.relay.serve_call(context):
@@ -115,7 +115,7 @@ class UpstreamProvider(ProxyProvider):
     async def refresh_tools(self) -> dict[str, Tool]:
         """Ask the server for its tools; an `UpstreamUnavailableError` where it is away.
 
-        Who asks while it is being asked has the same answer.
+        A caller during that time gets the same answer.
         """
         if self._refreshing is None:
             self._refreshing = task = asyncio.create_task(self._refresh_tools())

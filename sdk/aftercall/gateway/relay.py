@@ -87,8 +87,8 @@ class FrontWire:
 class SharedSession(PROXY_TRANSPORT_OPTIONS.session_class):  # type: ignore[name-defined,misc]  # FastMCP's own, which it keeps private
     """A session with a server that several clients share.
 
-    From 2026-07-28 on each request says what its client can do. A server must not ask a client for
-    what it cannot do, so a request states what the client can do that it is made for.
+    From 2026-07-28 on each request states what its client can do. A server must not ask a client
+    for what it cannot do, so a request states what the client can do that it is made for.
     """
 
     def adopt(self, result: Any) -> None:

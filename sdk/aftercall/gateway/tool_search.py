@@ -164,7 +164,7 @@ def _show_tool(tool: Tool) -> dict[str, Any]:
 
 
 def tools_named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list[str]:
-    """Return names that stand in a text, in whatever writing, the longest first.
+    """Return the names that stand in a text, in whatever writing, the longest first.
 
     `own` gives a tool's own name behind an exposed one; one of a single word must be all the text.
     """

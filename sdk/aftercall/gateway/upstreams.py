@@ -2,7 +2,7 @@
 
 FastMCP's proxy opens and closes a connection for every call, which starts a stdio server again each
 time. Here one client per server stays connected for all callers, and one that has ended is renewed
-at the next call. What follows from sharing it:
+at the next call. Anything that follows from sharing it:
 
 - headers of a caller are never passed on (they would serve every later caller too);
 - requests from a server to "its" client (sampling, elicitation) go to the client whose calls run,
@@ -78,9 +78,9 @@ class UpstreamLoginError(ToolError):
 class Upstream:
     """One MCP server, kept connected. Use `start` and `close`.
 
-    `on_tools_changed` is called when the server says so. Without `errlog` a stdio server's standard
-    error goes to this process's own. `front` says which protocol is spoken; without it, the newest
-    that the server speaks.
+    `on_tools_changed` is called when the server states so. Without `errlog` a stdio server's
+    standard error goes to this process's own. `front` states which protocol is spoken; without it,
+    the newest that the server speaks.
     """
 
     def __init__(

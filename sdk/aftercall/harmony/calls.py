@@ -35,7 +35,7 @@ class HarmonyCall:
     """A call that the model makes: one to be run has `arguments`, any other an `error_type`."""
 
     tool: str | None
-    """Its name; None where none can be read. Of `functions.NAME` it is NAME, any other recipient
+    """Its name; None where none can be read. For `functions.NAME` it is NAME, any other recipient
     (`python`, `browser.search`) is the name as it is."""
     recipient: str | None = None
     """As the header has it; None in the pseudo-marker form."""
@@ -91,7 +91,7 @@ class CallExecutor(Protocol):
 
 
 class NoOpExecutor:
-    """Runs nothing and says `{"ok":true}`: calls can be watched before they are run (seed 001)."""
+    """Runs nothing and answers `{"ok":true}`: calls can be watched before they run (seed 001)."""
 
     def run(self, call: HarmonyCall) -> Ran:
         """Return the canned result."""

@@ -76,7 +76,7 @@ class MessageHeader:
 
     @property
     def kind(self) -> Literal["text", "call", "result"]:
-        """Only the assistant calls; only who is none of the five roles is a tool that answers."""
+        """Only the assistant calls; a role other than the five is a tool that answers."""
         if self.role == "assistant":
             to_tool = self.recipient is not None and self.recipient not in _SELVES
             return "call" if to_tool or self.channel == PSEUDO_CHANNEL else "text"
@@ -125,9 +125,9 @@ class HarmonyParser:
             for item in parser.feed(chunk): ...
         for item in parser.close(): ...
 
-    How the text is cut into chunks changes nothing but the pieces that texts come in. What is held
-    is bounded: a header of 512 characters, a payload of `max_payload_bytes`; text is passed on as
-    it comes. So is the work: no text makes any part of it be read more than a few times.
+    How the text is cut into chunks changes nothing but the pieces that texts come in. Anything that
+    is held is bounded: a header of 512 characters, a payload of `max_payload_bytes`; text is passed
+    on as it comes. So is the work: no text makes any part of it be read more than a few times.
 
     Decisions where the format is silent or models stray from it:
 

@@ -2,9 +2,9 @@
 
 The descriptions are for the model that calls a tool and fills the arguments in. An answer is given
 twice, as the specification asks: structured, and as text, which is its JSON on one line without
-what is at its default. What tools, users and agents stated is data in it: with control characters
-escaped, it cannot pass for ours. What goes wrong is a sentence for a model: what it is, and what
-helps. Never a stack trace.
+what is at its default. Anything that tools, users and agents stated is data in it: with control
+characters escaped, it cannot pass for ours. Anything that goes wrong is a sentence for a model:
+what it is, and what helps. Never a stack trace.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class SuggestFix(WireModel):
     @model_validator(mode="before")
     @classmethod
     def _as_models_write_it(cls, given: Any) -> Any:
-        """Return names that mean the same, a name that holds its server's."""
+        """Return the names that mean the same, a name that holds its server's."""
         if not isinstance(given, dict):
             return given
         read = dict(given)

@@ -420,7 +420,7 @@ class Suggestion(WireModel):
     """For `call_first`, where known: what to call `tool` with before this call."""
     split: list[Text] = Field(default_factory=list)
     """For a request that crosses a tool's boundary: the parts to split it into, in order. With
-    `switch_tool` these are tools, of which `tool` comes first; with `escalate` they are the tool's
+    `switch_tool` these are tools, and `tool` comes first; with `escalate` they are the tool's
     own words."""
     retry_after_ms: float | None = Field(default=None, ge=0)
     """For `retry_unchanged`: milliseconds to wait."""

@@ -38,7 +38,7 @@ Words = Annotated[Text, StringConstraints(min_length=1, max_length=MAX_WORDS_CHA
 
 
 class Referral(WireModel):
-    """What a referral says beside its message; see `aftercall.outcomes` for reading tolerantly."""
+    """The details of a referral next to its message; `aftercall.outcomes` reads them tolerantly."""
 
     boundary_axes: list[Axis] = Field(default_factory=list, max_length=MAX_AXES)
     """The capabilities that the request mixes, each once, in the tool's own words."""

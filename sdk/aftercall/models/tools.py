@@ -42,7 +42,7 @@ class VersionNumber(NamedTuple):
 
 
 def parse_version(text: str) -> VersionNumber:
-    """Return the numbers of a version; a `ValueError` where the text is none."""
+    """Return the numbers of a version; a `ValueError` for any other text."""
     if (found := _NUMBERS.fullmatch(text.strip())) is None:
         raise ValueError(f"{text[:40]!r} is no version; write it like 1.2.0")
     return VersionNumber(*(int(number or 0) for number in found.groups()))

@@ -37,9 +37,9 @@ _WARN_AGAIN_S = 60.0
 class RecorderStats:
     """What became of executions since the recorder was made.
 
-    `recorded` were handed over. Of these, and of what dead processes left in the spool: `sent` were
-    stored by the service, `duplicates` it had already, `rejected` it refused or no one could
-    encode, `dropped` found no room. `spooled` wait in the spool now, from whichever process.
+    `recorded` were handed over. From these, and from what dead processes left in the spool: `sent`
+    were stored by the service, `duplicates` it had already, `rejected` it refused or no one could
+    encode, `dropped` found no space. `spooled` wait in the spool now, from whichever process.
     """
 
     recorded: int

@@ -66,7 +66,7 @@ class Spool:
 
         Returns:
             How many executions had to be dropped to stay within `max_bytes`: of the oldest
-            segments, or these themselves when they are too many for the whole spool. Of what
+            segments, or these themselves when they are too many for the whole spool. From what
             cannot be written (`OSError`) nothing is kept.
         """
         data = b"".join(line + b"\n" for line in lines)

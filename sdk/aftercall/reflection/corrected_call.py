@@ -1,6 +1,6 @@
 """The corrected call: a suggestion's changes, made to what the caller really sent. Pure.
 
-Whoever sends a corrected call takes it from here: the drivers (and so every adapter), and the
+A caller that sends a corrected call takes it from here: the drivers (and so every adapter), and the
 gateway before a call. The service saw a redacted copy, so `corrected_parameters` is never sent:
 its changes are made to the caller's own values, and a secret that moves keeps its value. Then the
 result is held against the call once more: what no change names must be the caller's, byte for byte.

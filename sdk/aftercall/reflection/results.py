@@ -50,7 +50,7 @@ class OutcomeReader(ResultReader[object]):
     """The reader for plain callables: exceptions and typed errors fail, all else succeeds.
 
     A typed error is an `Outcome`, or a mapping that is unmistakably a serialised one (see
-    `Outcome.coerce`). What a success states of itself is recorded, and changes nothing.
+    `Outcome.coerce`). A success's own status is recorded, and changes nothing.
     """
 
     def read(self, result: object) -> Outcome[Any] | None:
@@ -96,7 +96,7 @@ def _attribute_or_none(value: object, name: str) -> object:
 
 
 MAX_ADVICE_CHARS = 2000
-"""Of the whole text: room for three suggestions, small next to a tool's own error."""
+"""Of the whole text: space for three suggestions, small next to a tool's own error."""
 _MAX_CHANGES_CHARS = 1_000
 """Of the changes of a call, next to one: half of the text, so that its account stands there too."""
 _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
@@ -158,7 +158,7 @@ def describe_action(suggestion: Suggestion) -> str:
 
 
 def describe_changes(changes: Sequence[Change]) -> str:
-    """Changes in one line of bounded length; what there is no room for is counted."""
+    """Changes in one line of bounded length; what there is no space for is counted."""
     shown: list[str] = []
     room = _MAX_CHANGES_CHARS
     for change in changes:

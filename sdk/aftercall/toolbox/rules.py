@@ -53,8 +53,8 @@ class Attempted:
     """One tool that was tried.
 
     `score` is its rank's, 0 to 1; None when there was none, as for an evolved version. Without an
-    `execution_id` nothing was recorded, without a `severity` it was not marked; `mark_problem` says
-    why it could not be.
+    `execution_id` nothing was recorded, without a `severity` it was not marked; `mark_problem`
+    states why it could not be.
     """
 
     tool_id: str
@@ -81,7 +81,7 @@ class Skipped:
 class ResilientResult:
     """How a resilient call ended.
 
-    `result` is None also when none succeeded, and `evolution` when it could not be begun, which
+    `result` is `None` also when none succeeded, and `evolution` when it could not be begun, which
     `why` shows. An evolved version is the last of the `attempts`; `skipped` are in rank order.
     """
 
@@ -153,7 +153,8 @@ def are_near(ranked: Sequence[RankedTool], threshold: float) -> list[bool]:
 class ResilientRules:
     """Decides about one resilient call, attempt by attempt.
 
-    The candidates stand best first. What did not run does not count towards `max_attempts`.
+    The candidates stand best first. Anything that did not run does not count towards
+    `max_attempts`.
     """
 
     candidates: Sequence[LocalCandidate]
