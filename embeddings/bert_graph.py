@@ -85,18 +85,19 @@ def folder_graph(folder: Path) -> bytes:
 def packed_graph(file: Path) -> bytes:
     """Return the graph of the bundled model, from the packed weights in the file of its package."""
     found = dict(_read_initializers(memoryview(np.memmap(file, np.uint8, "r").data)))
-    packed = {
-        name.removesuffix("_q"): Packed(codes, found[name.removesuffix("_q") + "_scale"])
-        for name, codes in found.items()
-        if name.endswith("_q")
-    }
+    packed = {}
+    for key, codes in found.items():
+        name = key.removesuffix("_q")
+        if name != key:
+            packed[name] = Packed(codes, found[f"{name}_scale"])
     # Matrices have lost their names, not their order; they are of shape (in, out).
     matrices = (each for name, each in packed.items() if name.startswith("val_"))
-    weights: dict[str, NDArray[Any] | Packed] = {
-        f"encoder.layer.{layer}.{part}.weight": Packed(each.codes.T, each.scale.reshape(-1, 1))
-        for layer in range(_MINILM["num_hidden_layers"])
-        for part, each in zip(_PARTS, matrices, strict=False)
-    }
+    weights: dict[str, NDArray[Any] | Packed] = {}
+    for layer in range(_MINILM["num_hidden_layers"]):
+        for part in _PARTS:
+            each = next(matrices)
+            name = f"encoder.layer.{layer}.{part}.weight"
+            weights[name] = Packed(each.codes.T, each.scale.reshape(-1, 1))
     plain: dict[str, NDArray[Any] | Packed] = {**found, **packed}
     for name, value in plain.items():
         weights.setdefault(name.removeprefix(_PREFIX), value)
@@ -127,8 +128,10 @@ def _make_bert(config: Mapping[str, Any], weights: Weights) -> bytes:
         found = weights[name]
         if not isinstance(found, Packed):
             return add("Gather", found, "input_ids")
-        codes = add("Cast", add("Gather", found.codes, "input_ids"), to=_TYPES["float32"])
-        return add("Mul", codes, add("Gather", found.scale, "input_ids"))
+        codes = add("Gather", found.codes, "input_ids")
+        codes = add("Cast", codes, to=_TYPES["float32"])
+        scale = add("Gather", found.scale, "input_ids")
+        return add("Mul", codes, scale)
 
     def add_dense(name: str, given: str) -> str:
         found = weights[f"{name}.weight"]
@@ -169,17 +172,16 @@ def _make_bert(config: Mapping[str, Any], weights: Weights) -> bytes:
         scores = add("Mul", nearness, np.array((width // heads) ** -0.5))
         shares = add("Softmax", add("Add", scores, bias), axis=-1)
         mixed = add("Transpose", add("MatMul", shares, value), perm=[0, 2, 1, 3])
-        joined = add_dense(f"{name}.{_PARTS[3]}", add("Reshape", mixed, np.array([0, 0, width])))
+        mixed = add("Reshape", mixed, np.array([0, 0, width]))
+        joined = add_dense(f"{name}.{_PARTS[3]}", mixed)
         attended = add_norm(f"{name}.attention.output.LayerNorm", joined, hidden)
         inner = add("Gelu", add_dense(f"{name}.{_PARTS[4]}", attended))
-        return add_norm(
-            f"{name}.output.LayerNorm", add_dense(f"{name}.{_PARTS[5]}", inner), attended
-        )
+        outer = add_dense(f"{name}.{_PARTS[5]}", inner)
+        return add_norm(f"{name}.output.LayerNorm", outer, attended)
 
     length = add("Slice", add("Shape", "input_ids"), np.array([1]), np.array([2]))
-    places = add(
-        "Slice", plain_weights("embeddings.position_embeddings.weight"), np.array([0]), length
-    )
+    positions = plain_weights("embeddings.position_embeddings.weight")
+    places = add("Slice", positions, np.array([0]), length)
     placed = add("Add", word_vectors("embeddings.word_embeddings.weight"), places)
     kind = plain_weights("embeddings.token_type_embeddings.weight")[0]
     hidden = add_norm("embeddings.LayerNorm", placed, kind)

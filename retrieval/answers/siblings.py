@@ -43,9 +43,12 @@ def may_be_siblings(tool: ToolKey, others: Iterable[ToolKey]) -> list[ToolKey]:
         if other.tool_name == "":
             continue
         is_elsewhere = other.server_name != tool.server_name
-        theirs = _without_verbs(other.tool_name, other.server_name)
         is_version = _plain_words(tool.tool_name) == _plain_words(other.tool_name)
-        if (is_elsewhere or is_version) and (share := _shared_ratio(mine, theirs)) >= _ALIKE:
+        if not is_elsewhere and not is_version:
+            continue
+        theirs = _without_verbs(other.tool_name, other.server_name)
+        share = _shared_ratio(mine, theirs)
+        if share >= _ALIKE:
             found.append((-share, other.server_name or "", other.tool_name, other))
     return [each[-1] for each in sorted(found, key=lambda each: each[:-1])[:MOST]]
 
@@ -101,12 +104,13 @@ def map_spelling(theirs: Iterable[str], mine: set[str]) -> dict[str, str]:
         words = words_of(name)
         if words in by_words:
             found[name] = by_words[words]
-        elif len(words) > 1 and is_camel and not is_snake:
-            found[name] = words[0] + "".join(word.title() for word in words[1:])
-        elif len(words) > 1 and is_snake and not is_camel:
-            found[name] = "_".join(words)
-        else:
+        elif len(words) < 2 or is_camel == is_snake:
             found[name] = name
+        elif is_camel:
+            first, *rest = words
+            found[name] = first + "".join(map(str.title, rest))
+        else:
+            found[name] = "_".join(words)
     return found
 
 

@@ -81,9 +81,13 @@ def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str
 
 def _join_faults(faults: Sequence[Any], sentence: Callable[[Any], str]) -> str:
     # A misspelt field also shows as a missing one; its own sentence is the more helpful.
-    first = sorted(faults, key=lambda fault: bool(fault["type"] != "extra_forbidden"))[:_SHOWN]
-    more = [f"and {len(faults) - _SHOWN} more"] if len(faults) > _SHOWN else []
-    return "; ".join([*map(sentence, first), *more])
+    misspelt = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    others = [fault for fault in faults if fault["type"] != "extra_forbidden"]
+    sentences = [sentence(fault) for fault in (misspelt + others)[:_SHOWN]]
+    more = len(faults) - _SHOWN
+    if more > 0:
+        sentences.append(f"and {more} more")
+    return "; ".join(sentences)
 
 
 def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
@@ -128,7 +132,9 @@ def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> s
     *parents, name = _location_names(location)
     where = ".".join(parents)
     owner = _model_at(location[:-1], model)
-    known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
+    known = []
+    if owner:
+        known = [field.alias or name for name, field in owner.model_fields.items()]
     near = nearest_name(name, known)
     cure = f"did you mean `{near}`?" if near else f"known are {', '.join(known)}"
     place = f" in `{where}`" if where else ""
@@ -150,9 +156,11 @@ def _model_at(location: tuple[int | str, ...], model: type[BaseModel]) -> type[B
     for part in location:
         if current is None:
             return None
-        by_alias = {field.alias or name: field for name, field in current.model_fields.items()}
-        field = by_alias.get(str(part)) or current.model_fields.get(str(part))
-        current = _first_model(field.annotation) if field else current
+        fields = current.model_fields
+        by_alias = {field.alias or name: field for name, field in fields.items()}
+        field = by_alias.get(str(part)) or fields.get(str(part))
+        if field:
+            current = _first_model(field.annotation)
     return current
 
 

@@ -65,9 +65,13 @@ def same_json(left: JsonValue, right: JsonValue) -> bool:
     if isinstance(left, float):
         return repr(left) == repr(right)
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same_json(left[k], right[k]) for k in left)
+        if left.keys() != right.keys():
+            return False
+        return all(same_json(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same_json, left, right))
+        if len(left) != len(right):
+            return False
+        return all(map(same_json, left, right))
     return left == right
 
 
@@ -93,13 +97,15 @@ def _diff_values(before: JsonValue, after: JsonValue, path: _Path) -> Iterator[O
 
 def _object_changes(before: JsonObject, after: JsonObject, path: _Path) -> Iterator[Operation]:
     for key, old in before.items():
+        place = (*path, key)
         if key in after:
-            yield from _diff_values(old, after[key], (*path, key))
+            yield from _diff_values(old, after[key], place)
         else:
-            yield Operation("remove", make_pointer((*path, key)), before=old)
+            yield Operation("remove", make_pointer(place), before=old)
     for key, new in after.items():
         if key not in before:
-            yield Operation("add", make_pointer((*path, key)), value=new)
+            place = (*path, key)
+            yield Operation("add", make_pointer(place), value=new)
 
 
 def _list_changes(
@@ -116,9 +122,11 @@ def _list_changes(
             yield from _diff_values(one, other, (*path, index))
             index += 1
         for gone in old[paired:]:  # each removal brings the next element to the same index
-            yield Operation("remove", make_pointer((*path, index)), before=gone)
+            place = make_pointer((*path, index))
+            yield Operation("remove", place, before=gone)
         for value in new[paired:]:
-            yield Operation("add", make_pointer((*path, index)), value=value)
+            place = make_pointer((*path, index))
+            yield Operation("add", place, value=value)
             index += 1
 
 
@@ -150,10 +158,13 @@ def _common_positions(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     end = 0
     while end < shorter - start and old[-1 - end] == new[-1 - end]:
         end += 1
-    begun = [(place, place) for place in range(start)]
-    middle = _longest_common(old[start : len(old) - end], new[start : len(new) - end])
-    ended = [(len(old) - back, len(new) - back) for back in range(end, 0, -1)]
-    return [*begun, *((start + this, start + other) for this, other in middle), *ended]
+    old_end = len(old) - end
+    new_end = len(new) - end
+    pairs = [(place, place) for place in range(start)]
+    for this, other in _longest_common(old[start:old_end], new[start:new_end]):
+        pairs.append((start + this, start + other))
+    pairs += [(old_end + place, new_end + place) for place in range(end)]
+    return pairs
 
 
 def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
@@ -161,12 +172,14 @@ def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     if len(old) * len(new) > _MAX_PAIRS:
         return []
     lengths = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
-    for this in range(len(old) - 1, -1, -1):
-        for other in range(len(new) - 1, -1, -1):
+    for this in reversed(range(len(old))):
+        row = lengths[this]
+        below = lengths[this + 1]
+        for other in reversed(range(len(new))):
             if old[this] == new[other]:
-                lengths[this][other] = lengths[this + 1][other + 1] + 1
+                row[other] = below[other + 1] + 1
             else:
-                lengths[this][other] = max(lengths[this + 1][other], lengths[this][other + 1])
+                row[other] = max(below[other], row[other + 1])
     pairs = []
     this = other = 0
     while this < len(old) and other < len(new):

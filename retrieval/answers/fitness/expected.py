@@ -119,35 +119,44 @@ def expected_success(
     in any scenario, also those in `like`.
     """
     general = [each for each in trials if each.kind != "referral"]
-    here = [
-        (each.at, each.value, weight)
-        for scenario in like
-        for weight in (scenario_weight(scenario.similarity),)
-        for each in scenario.trials
-    ]
+    here = []
+    for scenario in like:
+        weight = scenario_weight(scenario.similarity)
+        here += [(each.at, each.value, weight) for each in scenario.trials]
     here += [(each.at, each.value, BARE) for each in general if each.bare]
     rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
     weights, values, changed = _weigh_trials(rows, experience, now)
     good = float(weights @ values)
     # A promotion states that the version is better than what there was, not what became of it.
     promoted = source == "evolved" and not changed
-    prior = (1 + experience.rate) / 2 if promoted else experience.rate
-    rate = (good + SHARED_TRIALS * prior) / (float(weights.sum()) + SHARED_TRIALS)
+    prior = experience.rate
+    if promoted:
+        prior = (1 + prior) / 2
+    total = float(weights.sum())
+    rate = (good + SHARED_TRIALS * prior) / (total + SHARED_TRIALS)
     if not promoted:  # the more is known of such scenarios, the less of it is left
-        rate *= 1 - (1 - UNTRIED) * experience.here / (experience.here + FIRST_TRIALS)
-    rows = np.array(sorted(here)).reshape(-1, 3)
+        here_and_first = experience.here + FIRST_TRIALS
+        rate *= 1 - (1 - UNTRIED) * experience.here / here_and_first
+    here.sort()
+    rows = np.array(here).reshape(-1, 3)
     weights, values, changed = _weigh_trials(rows, experience, now)
     successes = float(weights @ values)
     total = float(weights.sum())
     worth = total + OWN_TRIALS
     mean = min(1.0, (successes + OWN_TRIALS * rate) / worth)
-    more = OPTIMISM * sqrt(mean * (1 - mean) / (worth + 1)) if mean >= FLOOR else 0.0
+    more = 0.0
+    if mean >= FLOOR:
+        deviation = sqrt(mean * (1 - mean) / (worth + 1))
+        more = OPTIMISM * deviation
+    changed_at = None
+    if changed:
+        changed_at = datetime.fromtimestamp(changed, UTC)
     return Posterior(
         successes=successes,
         failures=max(0.0, total - successes),
         mean=mean,
         upper_bound=min(1.0, mean + more),
-        changed_at=datetime.fromtimestamp(changed, UTC) if changed else None,
+        changed_at=changed_at,
     )
 
 
@@ -161,9 +170,12 @@ def _weigh_trials(
     """
     at = rows[:, 0]
     values = rows[:, 1]
-    later = len(experience.times) - np.searchsorted(experience.times, at, side="right")
-    days = np.maximum(0.0, now.timestamp() - at) / _HALF_LIFE_S
-    weights = np.asarray(rows[:, 2] * np.exp(-later / MEMORY) * 0.5**days)
+    earlier = np.searchsorted(experience.times, at, side="right")
+    later = len(experience.times) - earlier
+    age = np.maximum(0.0, now.timestamp() - at)
+    by_calls = np.exp(-later / MEMORY)
+    by_time = 0.5 ** (age / _HALF_LIFE_S)
+    weights = np.asarray(rows[:, 2] * by_calls * by_time)
     place = 0
     differ = len(values) > 0 and values.min() < values.max()
     while differ and (step := _one_change(weights[place:], values[place:])):
@@ -186,13 +198,12 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
         return 0
     if total[-1] < 2 * LEAST_SIDE:
         return 0
-    gains = (
-        _log_likelihood(good[:-1], total[:-1])
-        + _log_likelihood(good[-1] - good[:-1], total[-1] - total[:-1])
-        - _log_likelihood(good[-1:], total[-1:])
-    )
-    after = total[-1] - total[:-1]
-    gains[(total[:-1] < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
+    before = total[:-1]
+    after = total[-1] - before
+    gains = _log_likelihood(good[:-1], before)
+    gains = gains + _log_likelihood(good[-1] - good[:-1], after)
+    gains = gains - _log_likelihood(good[-1:], total[-1:])
+    gains[(before < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
     best = int(np.argmax(gains))
     if gains[best] > CHANGE:
         return best + 1

@@ -87,9 +87,14 @@ def view_at(case: Case, path: Path) -> ParameterView | None:
 
 def _listed_values(case: Case, path: Path) -> tuple[JsonValue, ...]:
     keys = path if path and isinstance(path[-1], str) else path[:-1]
-    name = str(keys[-1]) if keys else ""
-    view = _views_at(case, keys[:-1]).get(name) if keys else None
-    found: list[JsonValue] = [*view.allowed, *view.stated_values] if view else []
+    name = ""
+    found: list[JsonValue] = []
+    if keys:
+        name = str(keys[-1])
+        view = _views_at(case, keys[:-1]).get(name)
+        if view:
+            found += view.allowed
+            found += view.stated_values
     for fault in case.faults:
         if not fault.path or general_path(fault.path) == general_path(path):
             found += fault.allowed
@@ -138,18 +143,14 @@ def _state_bound(
     if view is not None:
         stated.append(("the schema", view.minimum, view.maximum))
     stated += [("the schema", f.minimum, f.maximum) for f in of_error if f.from_schema]
+    observed = case.observed_values(name) if len(path) == 1 else None
+    of_setting = is_setting(name, view, observed) and value != 0  # 0 is not less of the same
+    kind: Literal["bound", "value"] = "bound" if of_setting else "value"
     for who, low, high in stated:
-        is_low = low is not None and former < low and same_value(value, low)
-        is_high = high is not None and former > high and same_value(value, high)
-        if is_low or is_high:
-            side = "at least" if is_low else "at most"
-            of_setting = is_setting(
-                name, view, case.observed_values(name) if len(path) == 1 else None
-            )
-            of_setting = of_setting and value != 0  # nothing is not less of the same
-            yield StatedValue(
-                "stated", f"{who} states {side} {value}", "bound" if of_setting else "value"
-            )
+        if low is not None and former < low and same_value(value, low):
+            yield StatedValue("stated", f"{who} states at least {value}", kind)
+        elif high is not None and former > high and same_value(value, high):
+            yield StatedValue("stated", f"{who} states at most {value}", kind)
 
 
 def _of_schema(

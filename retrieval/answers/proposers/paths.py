@@ -126,8 +126,11 @@ def known_paths(case: Case) -> KnownPaths:
 
 def _is_path(text: str) -> bool:
     plain = _forward_slashes(text)
-    is_path = "/" in plain.strip("/") or _ROOTED.match(plain)
-    return bool(is_path) and not _IS_URL.match(text) and ":" not in plain[2:]
+    if _IS_URL.match(text):
+        return False
+    if ":" in plain[2:]:
+        return False
+    return "/" in plain.strip("/") or _ROOTED.match(plain) is not None
 
 
 def _forward_slashes(text: str) -> str:
@@ -169,7 +172,8 @@ def path_options(case: Case) -> Iterator[Option]:
 
 def _make_edit(case: Case, place: Path, value: JsonValue, made: str) -> Replace:
     if len(place) == 1:
-        return Replace(name=str(place[0]), before=case.parameters[str(place[0])], value=made)
+        name = str(place[0])
+        return Replace(name=name, before=case.parameters[name], value=made)
     return Replace(name="", before=value, value=made).at_path(place)
 
 
@@ -180,7 +184,7 @@ def _of_faults(case: Case) -> Iterator[_Wrong]:
         if not (fault.kind in _KINDS or is_relative):
             continue
         said = fault.value_text or ""
-        is_there = value_at(case.parameters, fault.path) is not None if fault.path else False
+        is_there = bool(fault.path) and value_at(case.parameters, fault.path) is not None
         found = []
         for place, value in leaves_like(case.parameters, ()):
             if not isinstance(value, str):
@@ -188,7 +192,9 @@ def _of_faults(case: Case) -> Iterator[_Wrong]:
             if is_there and place != fault.path:
                 continue
             is_whole = is_there or (is_relative and _is_relative(value, place))
-            text = said if said and said in value else value if is_whole else ""
+            text = value if is_whole else ""
+            if said and said in value:
+                text = said
             if text and (is_relative or _is_path_like(text, place)):
                 found.append(_Wrong(index, place, text, is_relative))
         if len(found) == 1 or not is_relative:
@@ -249,35 +255,29 @@ def _find_meant(text: str, known: KnownPaths, *, is_relative: bool) -> list[Foun
     """Return what a wrong path may mean, likeliest first, with its marks between folders."""
     plain = _forward_slashes(text)
     found = [] if is_relative else list(_find_near(plain, known))
-    return [
-        (path.replace("/", "\\") if "\\" in text or _DRIVE.match(path) else path, reason, trials)
-        for path, reason, trials in found or _find_absolute(plain, known)
-    ]
+    if not found:
+        found = list(_find_absolute(plain, known))
+    made = []
+    for path, reason, trials in found:
+        is_windows = "\\" in text or _DRIVE.match(path)
+        made.append((path.replace("/", "\\") if is_windows else path, reason, trials))
+    return made
 
 
 def _find_near(missing: str, known: KnownPaths) -> Iterator[Found]:
     """Yield known paths that the missing one may mean, likeliest first."""
     folder, _, name = missing.rstrip("/").rpartition("/")
-    ending = _only_path(
-        each for each in known.whole if _forward_slashes(each).endswith(f"/{missing.lstrip('./')}")
-    )
+    end = "/" + missing.lstrip("./")
+    ending = _only_path(each for each in known.whole if _forward_slashes(each).endswith(end))
     if ending is not None:
         yield ending, "a path of the session ends so", _SUFFIX
     beside = set(known.listed.get(folder, ())) | known.listed.get("", set())
-    beside |= {
-        _forward_slashes(each).rpartition("/")[2]
-        for each in known.whole
-        if _parent_folder(each) == folder
-    }
+    beside |= {_last_part(each) for each in known.whole if _parent_folder(each) == folder}
     like = nearest_value(name, sorted(beside - {name}))
     if like is not None and like[1] in ("same", "slip", "slips", "last"):
         path = f"{folder}/{like[0]}" if folder else like[0]
         yield path, "the session knows this name in the same folder", _LISTED
-    same = [
-        each
-        for each in known.whole
-        if _forward_slashes(each).rpartition("/")[2].lower() == name.lower()
-    ]
+    same = [each for each in known.whole if _last_part(each).lower() == name.lower()]
     if not same:
         same = [f"{at}/{name}" for at, names in known.listed.items() if name in names and at]
     alike = _most_similar(missing, [each for each in same if _forward_slashes(each) != missing])
@@ -294,13 +294,12 @@ def _find_absolute(relative: str, known: KnownPaths) -> Iterator[Found]:
         return
     bare = relative.removeprefix("./").strip("/")
     is_here = bare in ("", ".")
-    rooted = [
-        _forward_slashes(each) for each in known.whole if _ROOTED.match(_forward_slashes(each))
-    ]
+    rooted = [each for each in map(_forward_slashes, known.whole) if _ROOTED.match(each)]
     first = bare.partition("/")[0]
-    roots = Counter(
-        each.partition(f"/{first}/")[0] for each in rooted if "/" in bare and f"/{first}/" in each
-    )
+    inside = f"/{first}/"
+    roots: Counter[str] = Counter()
+    if "/" in bare:
+        roots.update(each.partition(inside)[0] for each in rooted if inside in each)
     most = roots.most_common(2)
     if most and (len(most) == 1 or most[0][1] > most[1][1]):
         yield f"{most[0][0]}/{bare}", f"the session has `{first}` in this folder", _WITHIN
@@ -320,6 +319,10 @@ def _find_absolute(relative: str, known: KnownPaths) -> Iterator[Found]:
         seen = Trials(_FOLDER.right + min(len(known.bases), 8), _FOLDER.wrong, _FOLDER.kind)
         path = root if is_here else f"{root}/{bare}"
         yield path, "the session's calls are about this folder", seen
+
+
+def _last_part(path: str) -> str:
+    return _forward_slashes(path).rpartition("/")[2]
 
 
 def _parent_folder(path: str) -> str:
@@ -345,11 +348,12 @@ def _most_similar(missing: str, paths: list[str]) -> str | None:
         return len(same)
 
     ranked = sorted(dict.fromkeys(paths), key=lambda path: (-count_shared(path), path))
-    if len(ranked) > 1 and count_shared(ranked[0]) == count_shared(ranked[1]):
+    if not ranked:
         return None
-    if ranked:
-        return ranked[0]
-    return None
+    first, *others = ranked
+    if others and count_shared(first) == count_shared(others[0]):
+        return None
+    return first
 
 
 # ------------------------------------------------------------------ what explains a value
@@ -366,19 +370,22 @@ def is_own_path(case: Case, former: JsonValue, value: str) -> bool:
     if not all(map(_MAY_BE_PATH.search, new)):
         return False
     known = known_paths(case)
-    parents = {_parent_folder(each) for each in (*known.whole, *known.listed)} | set(known.listed)
-    names = {name for listed in known.listed.values() for name in listed}
-    names |= {_forward_slashes(each).rpartition("/")[2] for each in known.whole}
-    whole = map(_forward_slashes, known.whole)
-    starts = (*whole, *known.bases, *(f"{base}/" for base in known.bases))
+    parents = set(map(_parent_folder, known.whole))
+    parents.update(map(_parent_folder, known.listed))
+    parents.update(known.listed)
+    names = set(map(_last_part, known.whole))
+    for listed in known.listed.values():
+        names.update(listed)
+    starts = list(map(_forward_slashes, known.whole))
+    starts += known.bases
+    starts += [f"{base}/" for base in known.bases]
+    folders = parents.union(map(_parent_folder, before))
 
     def is_known(token: str) -> bool:
         folder, _, name = _forward_slashes(token).rpartition("/")
         if token in known.whole:
             return True
-        if name in names and (
-            folder in parents or any(_parent_folder(each) == folder for each in before)
-        ):
+        if name in names and folder in folders:
             return True
         path = _forward_slashes(token)
         for each in map(_forward_slashes, before):

@@ -83,7 +83,10 @@ def _read_wanted(case: Case, name: str, fault: Fault) -> _Wanted:
     ends = words[-1:] and words[-1] in _ID_WORDS
     kind = words[:-1] if ends else words
     view = case.view_parameter(name)
-    said = f"{view.description if view else ''} {fault.expected_format or ''}".lower()
+    said = fault.expected_format or ""
+    if view:
+        said = f"{view.description} {said}"
+    said = said.lower()
     is_id = bool(ends) or bool(re.search(r"\b(?:uuid|guid|id|gid|identifier)\b", said))
     of_tool = nouns_of(case.tool) if not kind else frozenset()
     return _Wanted(words, singular_words(kind) or of_tool, is_id)
@@ -136,12 +139,11 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
 
     An id that is a thing's name, the caller where it was meant, or a name that a record nearly has.
     """
-    if any(
-        fault.kind == "missing" or value_at(case.parameters, fault.path) is not None
-        for fault in case.faults
-        if fault.path
-    ):
-        return
+    for fault in case.faults:
+        if not fault.path:
+            continue
+        if fault.kind == "missing" or value_at(case.parameters, fault.path) is not None:
+            return
     may_be_wrong = case.reading.category in _CATEGORIES
     session = case.session()
     records = session_records(session)
@@ -159,11 +161,12 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
             continue
         labels = _collect_labels(session, records, wanted, sent)
         for value, reason, trials in _find_values(wanted, sent, records, labels=labels):
-            typed = _cast_value(case, names[-1], _NO_FAULT, value) if len(path) == 1 else value
+            typed = value
+            if len(path) == 1:
+                typed = _cast_value(case, names[-1], _NO_FAULT, value)
             if typed is not None and not same_json(typed, sent):
-                found.append(
-                    Option((_put_value(case, path, sent, typed),), reason, trials, ("session",))
-                )
+                edit = _put_value(case, path, sent, typed)
+                found.append(Option((edit,), reason, trials, ("session",)))
                 break
     if len(found) == 1:
         yield found[0]
@@ -187,26 +190,28 @@ def _find_values(
     """Yield what records hold for a value, likeliest first; `labels` are names of any kind."""
     text = "" if sent is None else str(sent)
     name = "_".join(wanted.words)
-    is_caller = text.lower().lstrip("@") in WORDS["of_callers"] or _stands_for(name, text)
-    mine = [each for each in records if _SELF.fullmatch(each.tool_name)]
-    if (is_caller and text) or (not text and not WORDS["of_callers"].isdisjoint(wanted.words)):
-        value = next((v for each in mine if (v := _own_value(wanted, each)) is not None), None)
+    if text:
+        is_caller = text.lower().lstrip("@") in WORDS["of_callers"] or _stands_for(name, text)
+    else:
+        is_caller = not WORDS["of_callers"].isdisjoint(wanted.words)
+    if is_caller:
+        mine = (_own_value(wanted, each) for each in records if _SELF.fullmatch(each.tool_name))
+        value = next((each for each in mine if each is not None), None)
         if value is not None:
             yield value, "it is what the tool says of the caller", _OWN
     text = "" if _stands_for(name, text) else text
     of_kind = [each for each in records if wanted.kind and wanted.kind <= each.kind]
     if not text:
         value = _only_value(wanted, of_kind, text, needs_kind=True)
-        exact = [each for each in records if any(words_of(k) == wanted.words for k in each.fields)]
         if value is None and len(wanted.words) > 1:
+            exact = [each for each in records if wanted.words in map(words_of, each.fields)]
             value = _only_value(wanted, exact, text, needs_kind=True)
         if value is not None:
             yield value, "it is the only one of its kind in the session", _ONLY
         return
     named = [each for each in records if _is_named(each, text)]
-    value = _only_value(
-        wanted, [e for e in named if wanted.kind & e.kind] or named, text, needs_kind=False
-    )
+    likely = [each for each in named if wanted.kind & each.kind]
+    value = _only_value(wanted, likely or named, text, needs_kind=False)
     if value is not None:
         yield value, f"{_FROM} for {text!r}", _NAMED
     held = [str(v) for e in of_kind for k, v in e.fields.items() if wanted.takes_field(k)]
@@ -256,11 +261,15 @@ def _is_label(name: str) -> bool:
 def _is_named(record: Record, text: str) -> bool:
     low = text.lower().lstrip("#@")
     words = words_of(text)
-    return any(
-        (str(value).lower().lstrip("#@") == low or (bool(words) and words_of(str(value)) == words))
-        for name, value in record.fields.items()
-        if words_of(name)[-1:] and words_of(name)[-1] in WORDS["of_labels"] | _ID_WORDS
-    )
+    labels = WORDS["of_labels"] | _ID_WORDS
+    for name, value in record.fields.items():
+        if labels.isdisjoint(words_of(name)[-1:]):
+            continue
+        if str(value).lower().lstrip("#@") == low:
+            return True
+        if words and words_of(str(value)) == words:
+            return True
+    return False
 
 
 def _only_value(
@@ -270,16 +279,15 @@ def _only_value(
     found: dict[str, JsonValue] = {}
     for record in records:
         fits_kind = bool(wanted.kind & record.kind) or not needs_kind
-        held = [
-            (k, v)
-            for k, v in record.fields.items()
-            if wanted.takes_field(k) and (fits_kind or words_of(k) == wanted.words)
-        ]
+        held = [name for name in record.fields if wanted.takes_field(name)]
+        if not fits_kind:
+            held = [name for name in held if words_of(name) == wanted.words]
         if not held and not needs_kind and wanted.is_id:
-            held = [(k, v) for k, v in record.fields.items() if words_of(k)[-1:] == ("id",)][:1]
-        held = [(k, v) for k, v in held if str(v) != text]
-        exact = [each for each in held if words_of(each[0]) == wanted.words]
-        for _, value in (exact or held)[:1]:
+            held = [name for name in record.fields if words_of(name)[-1:] == ("id",)][:1]
+        held = [name for name in held if str(record.fields[name]) != text]
+        exact = [name for name in held if words_of(name) == wanted.words]
+        for name in (exact or held)[:1]:
+            value = record.fields[name]
             found.setdefault(str(value), value)
     if len(found) == 1:
         return next(iter(found.values()))
@@ -289,8 +297,10 @@ def _only_value(
 def _own_value(wanted: _Wanted, record: Record) -> JsonValue:
     keys = ("id", "user_id", "uid") if wanted.is_id else ("login", "username", "name", "id")
     by_words = {words_of(name): value for name, value in record.fields.items()}
-    wanted_words = [wanted.words, *map(words_of, keys)]
-    return next((by_words[words] for words in wanted_words if words in by_words), None)
+    for words in (wanted.words, *map(words_of, keys)):
+        if words in by_words:
+            return by_words[words]
+    return None
 
 
 def _cast_value(case: Case, name: str, fault: Fault, value: JsonValue) -> JsonValue:

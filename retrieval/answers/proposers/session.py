@@ -34,6 +34,7 @@ def session_options(
     if name is None or case.links is None or is_redacted(sent) or isinstance(sent, dict | list):
         return
     view = case.view_parameter(name)
+    types = view.types if view else ()
     found: dict[str, tuple[JsonValue, str, Trials]] = {}
     for source, values, link in case.links.list_candidates(
         written_place((name,)), case.session(), tool=case.tool
@@ -46,7 +47,6 @@ def session_options(
             wrong = link.missed
         if value is None or right <= wrong:
             continue
-        types = view.types if view else ()
         as_one = (None, value) if fits_types(value, types) else cast_to_one(value, types)
         if as_one is None or same_json(typed := as_one[1], sent):
             continue
@@ -55,7 +55,8 @@ def session_options(
         # before.
         needs_likeness = not alone or " @" in source
         if isinstance(sent, str) and needs_likeness:
-            of_a_kind = _id_kind(sent) != "" and _id_kind(sent) == _id_kind(str(typed))
+            kind = _id_kind(sent)
+            of_a_kind = kind != "" and kind == _id_kind(str(typed))
             if not of_a_kind and nearest_value(sent, [str(typed)]) is None:
                 continue
         known = found.get(str(typed))

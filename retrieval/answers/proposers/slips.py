@@ -7,7 +7,7 @@ that lost its last digits.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import unescape
 from itertools import islice
 
@@ -98,8 +98,12 @@ def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             made = re.sub(rf"\s{flag}(?=\s+-|\s*\Z)", "", value, count=1)
         elif isinstance(value, list) and all(isinstance(each, str) for each in value):
             at = [i for i, each in enumerate(value) if re.fullmatch(flag, str(each))]
-            is_alone = len(at) == 1 and all(str(each)[:1] == "-" for each in value[at[0] + 1 :][:1])
-            made = [each for i, each in enumerate(value) if i != at[0]] if is_alone else None
+            if len(at) != 1:
+                continue
+            before = value[: at[0]]
+            behind = value[at[0] + 1 :]
+            if not behind or str(behind[0])[:1] == "-":
+                made = before + behind
         if made is not None and made != value:
             reason = f"the error says that `{fault.parameter}` does not go with the rest"
             yield one_edit(index, put(case, name, made), reason, _EITHER, "error")
@@ -111,18 +115,25 @@ def without_rival(index: int, fault: Fault) -> Iterator[Option]:
     yield one_edit(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
 
 
+def _in_singular(words: Iterable[str]) -> set[str]:
+    return {word.rstrip("s") for word in words}
+
+
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Leave out the one of two rivals that is empty or absent from the context."""
-    pair = [str(name) for name in (fault.parameter, fault.rival) if name in case.parameters]
+    rivals = (fault.parameter, fault.rival)
+    pair = [str(name) for name in rivals if name in case.parameters]
     if len(pair) != 2:
         return
-    said = {word.rstrip("s") for word in words_of((case.context or "")[:MAX_ACCOUNT])}
-    described = [
-        {word.rstrip("s") for word in (*words_of(name), *(view.described_by if view else ()))}
-        for name in pair
-        for view in [case.view_parameter(name)]
-    ]
-    heard = [len(said & (own - other)) for own, other in (described, described[::-1])]
+    context = (case.context or "")[:MAX_ACCOUNT]
+    said = _in_singular(words_of(context))
+    described = []
+    for name in pair:
+        view = case.view_parameter(name)
+        own = view.described_by if view else ()
+        described.append(_in_singular((*words_of(name), *own)))
+    first, second = described
+    heard = [len(said & (first - second)), len(said & (second - first))]
     for at, name in enumerate(pair):
         if says_nothing(case.parameters[name]) or heard[at] < heard[1 - at]:
             reason = f"`{pair[1 - at]}` excludes it, and the context is about that"
@@ -152,18 +163,24 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
     if quoted is not None:
         reason = "texts and names in the quotes that this language has for them"
         yield one_edit(index, put(case, name, quoted), reason, _QUOTES, "error")
-    is_past = _YEAR.match(value) is not None and "past" in words_of(case.reading.signature)
-    years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT])) if is_past else set()
-    if len(years) == 1 and value[:4] < min(years):
-        edits = [
-            Replace(name=each, before=text, value=f"{min(years)}{text[4:]}")
-            for each, text in case.parameters.items()
-            if isinstance(text, str) and text.startswith(f"{value[:4]}-")
-        ]
-        covers = frozenset({index})
-        yield Option(
-            tuple(edits), "the year of the context", _THIS_YEAR, ("context",), covers=covers
-        )
+    if _YEAR.match(value) is not None and "past" in words_of(case.reading.signature):
+        yield from _this_year(case, index, value[:4])
+
+
+def _this_year(case: Case, index: int, year: str) -> Iterator[Option]:
+    """Yield the dates of a past year in the only, later year of the context."""
+    years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT]))
+    if len(years) != 1 or year >= min(years):
+        return
+    [this_year] = years
+    edits = [
+        Replace(name=each, before=text, value=f"{this_year}{text[4:]}")
+        for each, text in case.parameters.items()
+        if isinstance(text, str) and text.startswith(f"{year}-")
+    ]
+    covers = frozenset({index})
+    reason = "the year of the context"
+    yield Option(tuple(edits), reason, _THIS_YEAR, ("context",), covers=covers)
 
 
 def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -278,9 +295,11 @@ def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
         reason = f"the description says that {found} means so"
         yield one_edit(index, put(case, name, found), reason, _CODED, "schema")
     percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if percent and (view.maximum == 1 or not view.described_by.isdisjoint(_OF_SHARES)):
+    takes_share = view.maximum == 1 or not view.described_by.isdisjoint(_OF_SHARES)
+    if percent and takes_share:
+        share = float(percent[1]) / 100
         reason = "the tool takes a share of one"
-        yield one_edit(index, put(case, name, float(percent[1]) / 100), reason, _IN_CENTS, "schema")
+        yield one_edit(index, put(case, name, share), reason, _IN_CENTS, "schema")
     if isinstance(value, float) and not view.described_by.isdisjoint(WORDS["hundredths"]):
         cents = round(100 * value)
         if abs(100 * value - cents) < 1e-6:  # 100 * 19.99 is 1998.9999

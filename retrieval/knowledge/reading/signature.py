@@ -94,8 +94,9 @@ def said_in(message: str, parameters: JsonObject, depth: int = 0) -> str:
                 return said_in(text, parameters, depth + 1)
             return message.strip()
         is_whole = not text[:start].strip() and not text[end:].strip()
-        said = _words_of(value) if is_whole or _is_envelope(value) else []
-        words = [said_in(each, parameters, depth + 1) for each in said]
+        if not is_whole and not _is_envelope(value):
+            continue
+        words = [said_in(each, parameters, depth + 1) for each in _words_of(value)]
         if words:
             return "\n".join(dict.fromkeys(words[:_MAX_PARTS]))
     if _TAGS.search(text) and text.lstrip()[:1] == "<":
@@ -191,8 +192,11 @@ def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
     held = [value[known[key]] for key in _WORDS if key in known]
     found = [words for each in held for words in _words_of(each, depth + 1)]
     if found:
-        place = next((_place_of(value[known[key]]) for key in _PLACES if key in known), "")
-        return [f"{place}: {words}" if place else words for words in found]
+        places = (_place_of(value[known[key]]) for key in _PLACES if key in known)
+        place = next(places, "")
+        if not place:
+            return found
+        return [f"{place}: {words}" for words in found]
     codes = [value[known[key]] for key in _CODES if key in known]
     return [each for each in codes if isinstance(each, str)] or _by_field(value, depth)
 

@@ -125,8 +125,12 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
     for field, texts in list(issue.items())[:_MAX_ISSUES]:
         if isinstance(texts, list) and len(texts) == 1 and isinstance(texts[0], dict):
             texts = texts[0]  # noqa: PLW2901
-        inner = _said_by_field(texts, with_texts=True) if isinstance(texts, dict) else {}
-        words = texts[0] if isinstance(texts, list) and texts else texts if with_texts else None
+        inner = {}
+        words = texts if with_texts else None
+        if isinstance(texts, dict):
+            inner = _said_by_field(texts, with_texts=True)
+        elif isinstance(texts, list) and texts:
+            words = texts[0]
         at = path_of(f"'{field}'")
         if inner and at and field not in _WRAPPERS:
             said |= {(*at, *below): words for below, words in inner.items()}

@@ -310,20 +310,27 @@ def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[ed.Nest | e
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
     for name in new:
-        value = after[name]
-        listed = isinstance(value, list) and len(value) == 1
-        inner = value[0] if isinstance(value, list) and listed else value
-        fields = [
-            each for each in gone if isinstance(inner, dict) and _is_same(before, inner, each)
-        ]
+        inner = _only_item(after[name])
+        if not isinstance(inner, dict):
+            continue
+        fields = [each for each in gone if _is_same(before, inner, each)]
         if len(fields) > 1:
+            listed = isinstance(after[name], list)
             yield ed.Nest(name=name, fields=tuple(fields), listed=listed)
     for name in gone:
-        inner = before[name]
-        inner = inner[0] if isinstance(inner, list) and len(inner) == 1 else inner
-        fields = [each for each in new if isinstance(inner, dict) and _is_same(after, inner, each)]
-        if len(fields) > 1 and isinstance(inner, dict) and inner.keys().isdisjoint(before):
+        inner = _only_item(before[name])
+        if not isinstance(inner, dict):
+            continue
+        fields = [each for each in new if _is_same(after, inner, each)]
+        if len(fields) > 1 and inner.keys().isdisjoint(before):
             yield ed.Flatten(name=name, fields=tuple(fields))
+
+
+def _only_item(value: JsonValue) -> JsonValue:
+    """Return the item of a list of one; any other value as it is."""
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    return value
 
 
 def _is_same(one: JsonObject, other: JsonObject, name: str) -> bool:

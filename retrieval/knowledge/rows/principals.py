@@ -151,6 +151,10 @@ def drop_loudest(items: list[T], limit: int, mark: Callable[[T], str]) -> None:
         del items[next(at for at, each in enumerate(items) if principal_of(mark(each)) == whose)]
 
 
+def _weight_of(calls: int) -> float:
+    return min(1.0, MAX_WEIGHT_OF_AGENT / calls)
+
+
 def make_room(table: dict[str, T], key: str, limit: int, rank: Callable[[str], int]) -> None:
     """Remove the lowest of a full table, of the principal that has the most in it."""
     if key not in table and len(table) >= limit:
@@ -182,11 +186,14 @@ class FairWeights:
         if len(agents) + (others > 0) <= 1:
             return cls({}, 1.0)
         whose = {agent: principal_of(agent) for agent in agents}
-        if len(set(whose.values())) < 2:  # of several each is one, however many its agents
+        principals = set(whose.values())
+        if len(principals) < 2:  # of several each is one, however many its agents
             whose = {agent: agent for agent in agents}
         made_by = sum_values((whose[agent], made) for agent, made in agents.items())
-        of_agent = {each: min(1.0, MAX_WEIGHT_OF_AGENT / made_by[whose[each]]) for each in agents}
-        return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
+        of_agent = {each: _weight_of(made_by[whose[each]]) for each in agents}
+        if not others:
+            return cls(of_agent, 0.0)
+        return cls(of_agent, _weight_of(others))
 
     def fair_weight(self, calls: int, agents: Mapping[str, int]) -> float:
         """Return the weight of some of these calls, with the sample of who made those.

@@ -27,9 +27,11 @@ _LONGEST = 60
 def counted_in(words: Collection[str]) -> Iterator[tuple[str, float]]:
     """Yield the kinds of units that words name, with what one of the named ones is; each once."""
     for kind, units in _UNITS.items():
-        named = {units[word] for word in words if word in units and (len(word) > 1 or word == "%")}
+        telling = (word for word in words if len(word) > 1 or word == "%")
+        named = {units[word] for word in telling if word in units}
         if len(named) == 1:
-            yield kind, named.pop()
+            [unit] = named
+            yield kind, unit
 
 
 def amount_of(text: str, kind: str) -> float | None:
@@ -38,17 +40,20 @@ def amount_of(text: str, kind: str) -> float | None:
     if len(text) > _LONGEST:
         return None
     if kind == "time" and (clock := _CLOCKED.fullmatch(text)):
-        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        parts = [int(part or 0) for part in clock.groups()]
+        hours, minutes, seconds = parts
         return 3600.0 * hours + 60 * minutes + seconds
     at = 0
     total = 0.0
+    units = _UNITS[kind]
     while at < len(text):
         found = _AMOUNT.match(text, at)
         if found is None:
             return None
-        if found[2] not in _UNITS[kind]:
+        number, unit = found[1], found[2]
+        if unit not in units:
             return None
-        total += float(found[1].replace(",", "")) * _UNITS[kind][found[2]]
+        total += float(number.replace(",", "")) * units[unit]
         at = found.end()
     if text:
         return total
@@ -59,14 +64,15 @@ def measure_text(text: str, name: str, described_by: Collection[str]) -> float |
     """Return the number of a text in the unit of a parameter's name or description."""
     if len(text) > _LONGEST:
         return None
-    times = _TIMES.fullmatch(text.strip())
+    bare = text.strip()
+    times = _TIMES.fullmatch(bare)
     if times:
         return float(times[1])
-    thousands = _THOUSANDS.fullmatch(text.strip())
+    thousands = _THOUSANDS.fullmatch(bare)
     if thousands and not _OF_MONEY.isdisjoint(words_of(name)):
         return 1000 * float(thousands[1])
-    if re.fullmatch(r"-?\d+,\d{1,2}", text.strip()):  # 1,500 may be a thousand and a half
-        return float(text.strip().replace(",", "."))
+    if re.fullmatch(r"-?\d+,\d{1,2}", bare):  # 1,500 may be a thousand and a half
+        return float(bare.replace(",", "."))
     for words in (words_of(name), described_by):
         kinds = list(counted_in({*words, *(f"{word}s" for word in words)}))
         if kinds:
@@ -87,22 +93,21 @@ def span_forms(text: str) -> Iterator[str]:
     `PT1H30M`, `1h 30m`, `90m`, `5400s`, `01:30:00`.
     """
     seconds = amount_of(text, "time")
-    if seconds is None:
+    if seconds is None or seconds <= 0:
         return
     if seconds != int(seconds):
         return
-    if seconds <= 0:
-        return
     whole = int(seconds)
-    parts = [(whole // 3600, "H"), (whole // 60 % 60, "M"), (whole % 60, "S")]
-    yield "PT" + "".join(f"{count}{letter}" for count, letter in parts if count)
-    yield " ".join(f"{count}{letter.lower()}" for count, letter in parts if count)
-    yield from (
-        f"{whole // one}{unit}"
-        for unit, one in (("h", 3600), ("m", 60), ("s", 1))
-        if whole % one == 0
-    )
-    yield ":".join(f"{count:02}" for count, _ in parts)
+    hours, rest = divmod(whole, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
+    words = [f"{count}{letter}" for count, letter in parts if count]
+    yield "PT" + "".join(words).upper()
+    yield " ".join(words)
+    for unit, one in (("h", 3600), ("m", 60), ("s", 1)):
+        if whole % one == 0:
+            yield f"{whole // one}{unit}"
+    yield f"{hours:02}:{minutes:02}:{rest:02}"
 
 
 def _named_codes(table: dict[str, list[str]], text: str) -> list[str]:
@@ -116,22 +121,26 @@ def codes_of(text: str) -> list[str]:
     """
     if len(text) > _LONGEST:
         return []
-    plain = "".join(each for each in normalize("NFKD", text) if not combining(each)).lower().strip()
+    letters = [each for each in normalize("NFKD", text) if not combining(each)]
+    plain = "".join(letters).lower().strip()
     countries = _TABLE["countries"]
     languages = _TABLE["languages"]
+    states = _TABLE["states"]
     found = _named_codes(countries, plain)
     found += [countries[code][0] for code in found]
     found += [code for code, names in countries.items() if names[0].lower() == plain]
     tongues = _named_codes(languages, plain)
-    found += [
-        *tongues,
-        *(languages[code][0] for code in tongues),
-        *_named_codes(_TABLE["states"], plain),
-    ]
+    found += tongues
+    found += [languages[code][0] for code in tongues]
+    found += _named_codes(states, plain)
     parts = re.fullmatch(r"([\w ]+?)[ ,(]+([\w ]+?)\)?", plain)
-    for tongue, place in (parts.groups(), parts.groups()[::-1]) if parts else ():
+    if parts is None:
+        return list(dict.fromkeys(found))
+    one, other = parts.groups()
+    for tongue, place in ((one, other), (other, one)):
+        lands = _named_codes(countries, place)
         for code in _named_codes(languages, tongue):
-            found += [
-                f"{code}{mark}{land}" for land in _named_codes(countries, place) for mark in "-_"
-            ]
+            for land in lands:
+                found.append(f"{code}-{land}")
+                found.append(f"{code}_{land}")
     return list(dict.fromkeys(found))

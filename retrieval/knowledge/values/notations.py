@@ -158,10 +158,13 @@ def _in_notation(text: str) -> JsonObject:
     fenced = _FENCE.fullmatch(text)
     text = fenced[1] if fenced else text
     for _ in range(2):
-        value = json_or_text(text) if text[:1] in ("{", '"') else None
+        if text[:1] not in ("{", '"'):
+            break
+        value = json_or_text(text)
         if isinstance(value, dict):
             return value if len(value) <= MAX_KEYS else {}
-        text = value if isinstance(value, str) else text
+        if isinstance(value, str):
+            text = value
     tags = list(_TAG.finditer(text))
     if tags and sum(len(tag[0]) for tag in tags) == len(text):
         return {tag[1] or tag[2]: json_or_text(tag[3]) for tag in tags}
@@ -171,13 +174,21 @@ def _in_notation(text: str) -> JsonObject:
     cells = cells_in(text)
     if cells:
         names, *rows = cells
-        is_one = len(rows) == 1 and len(rows[0]) == len(names) and all(map(str.isidentifier, names))
-        return dict(zip(names, map(json_or_text, rows[0]), strict=True)) if is_one else {}
+        if len(rows) != 1 or len(rows[0]) != len(names) or not all(map(str.isidentifier, names)):
+            return {}
+        return dict(zip(names, map(json_or_text, rows[0]), strict=True))
+    return _in_query(text)
+
+
+def _in_query(text: str) -> JsonObject:
+    """Return the values of an address's query."""
+    if "=" not in text or not {"&", "?"} & set(text):
+        return {}
     try:
-        pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True) if "=" in text else []
+        pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True)
     except ValueError:
         return {}
-    return {name: json_or_text(value) for name, value in pairs} if {"&", "?"} & set(text) else {}
+    return {name: json_or_text(value) for name, value in pairs}
 
 
 def cells_in(text: str) -> list[list[str]]:

@@ -57,7 +57,8 @@ class EntryForm:
                 made |= {"command": value[0], "args": list(value[1:])}
             elif key == self.command and isinstance(value, Mapping):  # Zed's older form
                 made |= {"command": value.get("path"), "args": list(value.get("args", []))}
-                made |= {"env": dict(value["env"])} if value.get("env") else {}
+                if value.get("env"):
+                    made["env"] = dict(value["env"])
             elif key in _URLS and "url" not in made:
                 made["url"], url_key = value, key
             else:
@@ -205,8 +206,10 @@ def _wrap_entry(
         old = [entry["command"], *entry.get("args", [])]
         args += ["--", *old]
         return entry | {"command": run[0], "args": args}, _show_difference(old, [run[0], *args])
-    args += ["--type", entry["type"]] if "type" in entry else []
-    args += ["--url-key", url_key] if url_key != "url" else []
+    if "type" in entry:
+        args += ["--type", entry["type"]]
+    if url_key != "url":
+        args += ["--url-key", url_key]
     for header in entry.get("headers", {}):
         args += ["--header", header]
     args += ["--url", entry["url"]]

@@ -40,9 +40,11 @@ def run_hook(words: list[str]) -> int:
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, _ENDS_S)
     try:
-        given = _read_options(words[1:])
-        body = _make_body(words[0], sys.stdin.buffer.read(_MAX_BODY + 1))
-        if body and (answer := _ask_service(words[0], body, given)):
+        client, *options = words
+        given = _read_options(options)
+        payload = sys.stdin.buffer.read(_MAX_BODY + 1)
+        body = _make_body(client, payload)
+        if body and (answer := _ask_service(client, body, given)):
             sys.stdout.buffer.write(answer)
             sys.stdout.flush()
     except Exception as problem:  # noqa: BLE001  # a hook never stands in the way of a call
@@ -70,43 +72,53 @@ def _make_body(client: str, payload: bytes) -> bytes:
     if not any(each.encode() in payload for each in TRANSCRIPT_EVENTS.get(client, ())):
         return payload
     event = json.loads(payload)
-    if event.get("hook_event_name") in TRANSCRIPT_EVENTS[client] and not event.get("prompt"):
+    has_transcript = event.get("hook_event_name") in TRANSCRIPT_EVENTS[client]
+    if has_transcript and not event.get("prompt"):
         event[TRANSCRIPT] = _end_of(event.get("transcript_path"))
     return json.dumps(event).encode()
 
 
 def _end_of(path: object) -> str:
     """Return the last lines of a transcript. The client names its own file; no other is read."""
-    if not isinstance(path, str) or not path.endswith(".jsonl") or not os.path.isfile(path):  # noqa: PTH113
+    if not isinstance(path, str) or not path.endswith(".jsonl"):
+        return ""
+    if not os.path.isfile(path):  # noqa: PTH113
         return ""
     with open(path, "rb") as file:  # noqa: PTH123
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))
-        end = file.read(_TAIL)
-    whole = end if size <= _TAIL else end.partition(b"\n")[2]
+        whole = file.read(_TAIL)
+    if size > _TAIL:
+        _, _, whole = whole.partition(b"\n")
     return whole.decode("utf-8", "replace")
 
 
 def _ask_service(client: str, body: bytes, given: dict[str, list[str]]) -> bytes:
     """Return what the service answers to print, or nothing."""
-    url = (given["--service"] or [os.environ.get(URL_VARIABLE) or joined_service()])[-1]
+    if given["--service"]:
+        url = given["--service"][-1]
+    else:
+        url = os.environ.get(URL_VARIABLE) or joined_service()
     words = [f"mode={_quote_url(each)}" for each in given["--mode"][-1:]]
     words += [f"except={_quote_url(each)}" for each in given["--except"]]
-    path = f"/hooks/{_quote_url(client)}" + ("?" + "&".join(words) if words else "")
+    path = f"/hooks/{_quote_url(client)}"
+    if words:
+        path += "?" + "&".join(words)
     headers = {"Content-Type": "application/json", "Connection": "close"}
     key = _read_key(given["--key-file"])
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    post = _post_body if url.startswith("http://") else _post_securely
+    post = _post_securely
+    if url.startswith("http://"):
+        post = _post_body
     try:
         status, answer = post(url.rstrip("/"), path, headers, body)
     except OSError as problem:
         _say_once(f"no service at {url} ({problem}): calls go on without Aftercall")
         return b""
     if status != 200:
-        _say_once(
-            f"the service at {url} answered {status}: {answer[:200].decode('utf-8', 'replace')}"
-        )
+        shown = answer[:200].decode("utf-8", "replace")
+        _say_once(f"the service at {url} answered {status}: {shown}")
         return b""
     _forget_said()
     if answer.strip() in (b"", b"{}", b"null"):
@@ -121,17 +133,22 @@ def _post_body(url: str, path: str, headers: dict[str, str], body: bytes) -> tup
     """
     place, _, prefix = url.removeprefix("http://").partition("/")
     host, port = _host_and_port(place)
-    lines = [f"POST {'/' + prefix if prefix else ''}{path} HTTP/1.1", f"Host: {place}"]
+    if prefix:
+        path = f"/{prefix}{path}"
+    lines = [f"POST {path} HTTP/1.1", f"Host: {place}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1")
+    lines += [f"Content-Length: {len(body)}", "", ""]
+    head = "\r\n".join(lines).encode("latin-1")
     with socket.create_connection((host, port), _CONNECT_S) as connection:
         connection.settimeout(_ENDS_S)
         connection.sendall(head + body)
         parts = []
         while part := connection.recv(65_536):
             parts.append(part)
-    top, _, content = b"".join(parts).partition(b"\r\n\r\n")
-    return int(top.split(b" ", 2)[1]), content
+    answer = b"".join(parts)
+    top, _, content = answer.partition(b"\r\n\r\n")
+    _, status, *_ = top.split(b" ", 2)
+    return int(status), content
 
 
 def _host_and_port(place: str) -> tuple[str, int]:
