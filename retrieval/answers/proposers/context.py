@@ -16,6 +16,7 @@ from retrieval.answers.proposers.faults import misses_form, stated_forms
 from retrieval.answers.proposers.values import MOST
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites.edits import Add, Replace
+from retrieval.knowledge.tool.profile import ParameterProfile
 from retrieval.knowledge.values.forms import MONTHS, in_form
 from retrieval.knowledge.values.likeness import nearest_value, words_of
 from retrieval.knowledge.values.parameters import JsonType, leaves_like
@@ -113,11 +114,14 @@ def _begun_with(account: str, start: str) -> set[str]:
 def _in_shown_form(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the only value of the context in the form of the example that the schema shows."""
     view = case.view_parameter(name)
-    examples = _EXAMPLE.findall(view.description) if view else []
-    shown = {outline_text(each) for each in (*examples, *(view.stated_values if view else ()))}
-    told = {each.text for each in stated_in(case.context or "") if outline_text(each.text) in shown}
-    known = {str(value) for value in case.parameters.values()}
-    if view and not view.allowed and len(told) == 1 and known.isdisjoint(told):
+    if view is None or view.allowed:
+        return
+    examples = (*_EXAMPLE.findall(view.description), *view.stated_values)
+    shown = set(map(outline_text, examples))
+    stated = (each.text for each in stated_in(case.context or ""))
+    told = {text for text in stated if outline_text(text) in shown}
+    known = set(map(str, case.parameters.values()))
+    if len(told) == 1 and known.isdisjoint(told):
         [value] = told
         if any(map(str.isdigit, value)) and any(map(str.isalpha, value)):
             reason = "the only value of the context in the form that the schema shows"
@@ -134,15 +138,20 @@ _DAY = re.compile(
 def _offer_day(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the only day of the context that the call lacks, in the schema's form."""
     view = case.view_parameter(name)
-    forms = [each for each in stated_forms(view) if in_form("2 May 2031", each)] if view else []
-    told = [each.replace(" of ", " ") for each in _DAY.findall((case.context or "")[:MAX_ACCOUNT])]
+    if view is None:
+        return
+    forms = [each for each in stated_forms(view) if in_form("2 May 2031", each)]
+    if not forms:
+        return
+    context = (case.context or "")[:MAX_ACCOUNT]
+    told = [each.replace(" of ", " ") for each in _DAY.findall(context)]
     known = {str(value) for _, value in leaves_like(case.parameters, ())}
-    days = {in_form(each, forms[0]) or each for each in told} - known if forms else set()
+    days = {in_form(each, forms[0]) or each for each in told} - known
     if len(days) == 1:
+        [day] = days
         reason = "the only day of the context that the call does not have"
-        yield one_edit(
-            index, put(case, name, days.pop()), reason, prior_trials("context.day"), "context"
-        )
+        trials = prior_trials("context.day")
+        yield one_edit(index, put(case, name, day), reason, trials, "context")
 
 
 def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -163,8 +172,11 @@ def _grade_stated(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValu
     """Stated values that fit the parameter, best first; none of a tie at the top is better."""
     view = case.view_parameter(name)
     seen = case.observed_values(name)
-    types = view.types if view and view.types else tuple(seen.types) if seen else ()
-    taken = {str(value).lower() for key, value in case.parameters.items() if key != name}
+    types: tuple[JsonType, ...] = tuple(seen.types) if seen else ()
+    if view and view.types:
+        types = view.types
+    elsewhere = (value for key, value in case.parameters.items() if key != name)
+    taken = {str(value).lower() for value in elsewhere}
     longest = seen.longest if seen else None
     found: dict[str, tuple[JsonValue, int]] = {}
     for stated in stated_in(case.context or ""):
@@ -181,11 +193,16 @@ def _grade_stated(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValu
             continue
         key = str(value).lower()
         grade = _grade_value(case, name, stated, taken=key in taken)
-        if grade >= 0 and (key not in found or found[key][1] < grade):
+        if grade < 0:
+            continue
+        if key not in found or found[key][1] < grade:
             found[key] = value, grade
     ranked = sorted(found.values(), key=lambda each: -each[1])
-    if ranked and (ranked[1:2] or [(None, -1)])[0][1] < ranked[0][1]:
-        ranked[0] = ranked[0][0], min(_MAX_GRADE, ranked[0][1] + 1)
+    if not ranked:
+        return []
+    (best, grade), *others = ranked
+    if not others or others[0][1] < grade:
+        ranked[0] = best, min(_MAX_GRADE, grade + 1)
     return ranked
 
 
@@ -205,33 +222,47 @@ def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
 
 def _grade_value(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     """0 to 4, higher is likelier; -1 for what cannot be meant."""
+    if taken:
+        return -1
     view = case.view_parameter(name)
+    described_by = view.described_by if view else frozenset[str]()
     seen = case.observed_values(name)
-    # Forms that at least a tenth of the texts had in the tool's successes; empty when unknown.
-    counts = seen.formats if seen else {}
-    formats = {form for form, count in counts.items() if count >= 0.1 * sum(counts.values())}
+    formats = _usual_formats(seen)
     in_form = format_of(stated.text) in formats
-    own = set(words_of(name)) - WORDS["of_names"] or set(words_of(name))
+    words = words_of(name)
+    own = set(words) - WORDS["of_names"] or set(words)
     around = {word.rstrip("s") for word in (*stated.before, *stated.after)}
-    beside = _next_to(own, around) or bool(
-        view and any(word in around for word in view.described_by)
-    )
-    unit = {word.rstrip("s") for word in stated.after[:1]} if stated.form == "number" else set()
-    of_unit = _next_to(own, unit) or bool(view and not unit.isdisjoint(view.described_by))
-    if taken or (formats and not in_form and not beside):
+    near = _next_to(own, around) or not around.isdisjoint(described_by)
+    if formats and not in_form and not near:
         return -1
     marked = stated.form not in ("word", "name", "number")
-    if not (beside or in_form or marked) and not WORDS["of_choices"].isdisjoint(
-        words_of(name)[-1:]
-    ):
+    is_choice = not WORDS["of_choices"].isdisjoint(words[-1:])
+    if is_choice and not (near or in_form or marked):
         return -1
-    if stated.form == "word" and (
-        stated.text.lower() in WORDS["small"] or not _next_to(own, stated.before[-1:])
-    ):
-        return -1
-    refused = seen is not None and seen.is_refused(stated.text)
-    grade = in_form + beside + of_unit + marked + (stated.form == "quoted")
-    return max(0, grade - refused - 2 * _is_done(case, name, stated.text))
+    if stated.form == "word":
+        if stated.text.lower() in WORDS["small"]:
+            return -1
+        if not _next_to(own, stated.before[-1:]):
+            return -1
+    of_unit = False
+    if stated.form == "number":
+        unit = {word.rstrip("s") for word in stated.after[:1]}
+        of_unit = _next_to(own, unit) or not unit.isdisjoint(described_by)
+    grade = in_form + near + of_unit + marked
+    if stated.form == "quoted":
+        grade += 1
+    if seen is not None and seen.is_refused(stated.text):
+        grade -= 1
+    if _is_done(case, name, stated.text):
+        grade -= 2
+    return max(0, grade)
+
+
+def _usual_formats(seen: ParameterProfile | None) -> set[str]:
+    """Return the forms that a tenth of the texts of successes had; empty when unknown."""
+    counts = seen.formats if seen else {}
+    least = 0.1 * sum(counts.values())
+    return {form for form, count in counts.items() if count >= least}
 
 
 def _is_done(case: Case, name: str, value: str) -> bool:

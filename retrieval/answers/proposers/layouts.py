@@ -16,7 +16,12 @@ from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.rewrites.edits import Add, Edit, Flatten, Rename, Replace
 from retrieval.knowledge.values.likeness import name_similarity, words_of
 from retrieval.knowledge.values.notations import MAX_KEYS, name_value_pair, object_in
-from retrieval.knowledge.values.parameters import ToolView, object_view, resolve_schema
+from retrieval.knowledge.values.parameters import (
+    ParameterView,
+    ToolView,
+    object_view,
+    resolve_schema,
+)
 from retrieval.knowledge.values.scalars import CastError, cast_to_one, cast_value, fits_types
 from retrieval.knowledge.values.texts import is_number
 
@@ -242,15 +247,19 @@ def split_off(case: Case) -> Iterator[Option]:
         and isinstance(value, str)
         and not is_redacted(value)
     ]
-    holds = missing and not WORDS["holders"].isdisjoint(words_of(missing[0]))
-    for name, value in of if len(missing) == len(of) == 1 and holds else ():
-        found = _ONE_IN_ANOTHER.fullmatch(str(value))
-        if found:
-            edits: list[Edit] = [
-                put(case, missing[0], found[1]),
-                Replace(name=name, before=value, value=found[2]),
-            ]
-            yield as_option(case, edits, f"`{name}` holds `{missing[0]}` before it", _PARTED)
+    if len(missing) != 1 or len(of) != 1:
+        return
+    [holder] = missing
+    [(name, value)] = of
+    if WORDS["holders"].isdisjoint(words_of(holder)):
+        return
+    found = _ONE_IN_ANOTHER.fullmatch(str(value))
+    if found:
+        edits: list[Edit] = [
+            put(case, holder, found[1]),
+            Replace(name=name, before=value, value=found[2]),
+        ]
+        yield as_option(case, edits, f"`{name}` holds `{holder}` before it", _PARTED)
 
 
 _ONE_IN_ANOTHER = re.compile(r"(?:https?://[\w.-]+/)?([\w.-]{1,80})/([\w.-]{1,80}?)(?:\.git)?/?")
@@ -265,12 +274,7 @@ def pair_options(case: Case) -> Iterator[Option]:
             continue  # a mask is no value
         if isinstance(value, list) and len(value) <= MAX_KEYS:
             if "array" in known.types and known.item_types[:1] == ("object",):
-                items: list[JsonValue] = [
-                    inner
-                    if is_its_own(case, name, inner := object_in(each))
-                    else _as_item(case, name, each) or inner or _map_of(each)
-                    for each in value
-                ]
+                items = [_as_object(case, name, each) for each in value]
                 made = items if all(items) else None
             elif "array" in known.types and known.item_types[:1] == ("array",):
                 made = [value] if value and not any(isinstance(e, list) for e in value) else None
@@ -289,6 +293,17 @@ def pair_options(case: Case) -> Iterator[Option]:
             yield as_option(case, [edit], f"`{name}` is {what}", _PAIRED)
 
 
+def _as_object(case: Case, name: str, item: JsonValue) -> JsonValue:
+    """Return an item of a list of objects as an object; None where none is meant."""
+    inner = object_in(item)
+    if is_its_own(case, name, inner):
+        return inner
+    return _as_item(case, name, item) or inner or _map_of(item)
+
+
+_IS_ORDER = re.compile(r"\w+ (?:asc|desc)\w*", re.IGNORECASE)
+
+
 def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
     """Return an object for a text, of its only needed field or of two (`team=payments`)."""
     view = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
@@ -297,14 +312,14 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
         return None
     if {each.name for each in needed} == {"role", "content"}:
         return {"role": "user", "content": item}
-    if (len(needed) == 1 and not re.fullmatch(r"\w+ (?:asc|desc)\w*", item, re.IGNORECASE)) or (
-        len(needed) == 0 and view and len(view.parameters) == 1
-    ):
-        only = needed[0].name if needed else next(iter(view.parameters)) if view else ""
-        return {only: item}
     fields = list(view.parameters.values()) if view else []
+    single = needed or fields
+    is_order = needed and _IS_ORDER.fullmatch(item)
+    if len(single) == 1 and not is_order:
+        return {single[0].name: item}
     listing = [each.name for each in fields if each.stated_values]
-    key, mark, held = item.partition("=" if "=" in item else ":" if ":" in item else " ")
+    mark = next((each for each in "=:" if each in item), " ")
+    key, mark, held = item.partition(mark)
     if mark == " ":  # `Due desc`, where `desc` is listed
         key_of = [each.name for each in fields if not each.stated_values]
         fit = len(listing) == len(key_of) == 1 and any(held in e.stated_values for e in fields)
@@ -322,9 +337,9 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
 
 def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
     """Return an object of two numbers for a text of two, in the schema's order: `47.37,8.54`."""
-    part = resolve_schema(
-        object_in((case.schema or {}).get("properties")).get(name), case.schema or {}
-    )
+    schema = case.schema or {}
+    properties = object_in(schema.get("properties"))
+    part = resolve_schema(properties.get(name), schema)
     needed = list(object_in(part.get("properties")))  # the view sorts them
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     numbers = re.findall(r"-?\d{1,15}(?:\.\d{1,15})?", text)
@@ -453,28 +468,25 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
             return None
     if len(fields) != 2:
         return None
-    ways = [
-        (key, held)
-        for key, held in (fields, fields[::-1])
-        if fits_types("", key.types)
-        and not key.allowed
-        and (
-            all(fits_types(each, held.types) for each in entries)
-            or (
-                held.types == ("array",)
-                and all(fits_types(each, held.item_types) for each in entries)
-            )
-        )
-    ]
+    one, other = fields
+    ways = [way for way in ((one, other), (other, one)) if _may_hold(*way, entries)]
     if len(ways) > 1:
         ways = [way for way in ways if not _KEYS.isdisjoint(words_of(way[0].name))]
     if len(ways) != 1:
         return None
     [(key, held)] = ways
-    wrapped = held.types == ("array",) and not isinstance(entries[0], list)
-    return [
-        {key.name: one, held.name: [other] if wrapped else other} for one, other in value.items()
-    ]
+    if held.types == ("array",) and not isinstance(entries[0], list):
+        entries = [[each] for each in entries]
+    return [{key.name: one, held.name: other} for one, other in zip(value, entries, strict=True)]
+
+
+def _may_hold(key: ParameterView, held: ParameterView, entries: Sequence[JsonValue]) -> bool:
+    """Return whether one field may hold the keys of a map, and another one its values."""
+    if key.allowed or not fits_types("", key.types):
+        return False
+    if all(fits_types(each, held.types) for each in entries):
+        return True
+    return held.types == ("array",) and all(fits_types(each, held.item_types) for each in entries)
 
 
 LEAKED = re.compile(r"</(?:\w{1,20}:)?parameter>\s*<(?:\w{1,20}:)?parameter name=\"(\w{1,64})\">")

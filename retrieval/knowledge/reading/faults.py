@@ -76,9 +76,7 @@ class Fault:
     @property
     def parameter(self) -> str | None:
         """Top-level parameter concerned, when it is known."""
-        if self.path:
-            return str(self.path[0])
-        return None
+        return str(self.path[0]) if self.path else None
 
 
 # ------------------------------------------------------------------ literals in messages
@@ -95,19 +93,8 @@ def json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
 
 
 _ARTICLE = re.compile(r"^(?:an?|the|one of|type|of type|valid) ", re.IGNORECASE)
-_TYPE_STARTS: list[tuple[str, JsonType]] = [
-    ("[]", "array"),
-    ("map[", "object"),
-    ("list<", "array"),
-    ("array<", "array"),
-    ("map<", "object"),
-    ("struct ", "object"),
-    ("vec<", "array"),
-    ("dict[", "object"),
-    ("list[", "array"),
-    ("tuple[", "array"),
-    ("set[", "array"),
-]
+_OF_ARRAYS = ("[]", "list<", "array<", "vec<", "list[", "tuple[", "set[")
+_OF_OBJECTS = ("map[", "map<", "struct ", "dict[")
 
 
 def _json_type(name: str) -> JsonType | None:
@@ -115,9 +102,12 @@ def _json_type(name: str) -> JsonType | None:
     while article := _ARTICLE.match(name):
         name = name[article.end() :]
     low = name.strip().lower()
-    start = next((kind for text, kind in _TYPE_STARTS if low.startswith(text)), None)
+    if low.startswith(_OF_ARRAYS):
+        return "array"
+    if low.startswith(_OF_OBJECTS):
+        return "object"
     bare = low.partition("<")[0].strip("'\"`[]*")  # `java.util.ArrayList<java.lang.String>`
-    return start or _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
+    return _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
 
 
 def quoted_in(text: str) -> list[str]:
@@ -133,8 +123,7 @@ def values_in(text: str) -> tuple[JsonValue, ...]:
     if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
         return tuple(_read_scalar(part) for part in text[1:-1].split())  # as Go prints it
     text = text.strip().rstrip(".").strip("[](){} ")
-    in_quotes = quoted_in(text)
-    if in_quotes:
+    if in_quotes := quoted_in(text):
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
     return tuple(_read_scalar(part) for part in parts if part and len(part) <= 100)
@@ -144,9 +133,7 @@ def _read_scalar(text: str) -> JsonValue:
     text = text.strip()
     if re.fullmatch(r"-?\d{1,15}", text):
         return int(text)
-    if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text):
-        return float(text)
-    return text
+    return float(text) if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text) else text
 
 
 def _scalar_in(text: str) -> JsonValue:
@@ -165,9 +152,7 @@ def read_number(value: JsonValue) -> float | None:
         found = float(value.replace(",", "") if isinstance(value, str) else value)
     except ValueError:
         return None
-    if math.isfinite(found):
-        return found
-    return None
+    return found if math.isfinite(found) else None
 
 
 def is_written_number(text: str) -> bool:
@@ -404,9 +389,8 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             names = [name]
             if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
                 names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
-            known = tuple(quoted_in(groups.get("known", ""))) or _list_names(
-                groups.get("known", "")
-            )
+            listed = groups.get("known", "")
+            known = tuple(quoted_in(listed)) or _list_names(listed)
             near = _without_quotes(groups.get("near"))
             if near is not None and (others := _or_else(match)):
                 near, known = None, tuple(filter(None, (near, *others)))
@@ -427,8 +411,7 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             near = groups.get("near")
             if value is not None and phrase in _FORMS:
                 value = _unquote_value(value)
-            index = groups.get("index")
-            if index:
+            if index := groups.get("index"):
                 place = (*place, int(index))
             given = json_types([groups.get("given", "")])
             fault = Fault("invalid", place, value_text=value, suggested=near, given_types=given)
@@ -448,9 +431,7 @@ def _or_else(match: re.Match[str]) -> list[str]:
 
 
 def _list_names(text: str) -> tuple[str, ...]:
-    if "," in text:
-        return tuple(_NAME.findall(text))
-    return ()
+    return tuple(_NAME.findall(text)) if "," in text else ()
 
 
 _ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
@@ -523,9 +504,7 @@ def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None
     right = in_marks[0] if in_marks else _scalar_in(groups["stated"].replace(",", ""))
     is_word = isinstance(right, str) and not in_marks
     stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
-    if is_word:
-        return None
-    return stated
+    return None if is_word else stated
 
 
 def _read_ratio(text: str | None) -> float:

@@ -21,13 +21,7 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.tables import gather_values
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.rewrites.edit_effects import changed_names, effect_key, try_edits
-from retrieval.knowledge.rewrites.edits import (
-    edit_key,
-    is_masked,
-    names_of,
-    places_of,
-    touch_same_place,
-)
+from retrieval.knowledge.rewrites.edits import edit_key, is_masked, names_of, places_of
 from retrieval.knowledge.rewrites.rewriting import candidate_edits, find_differences
 from retrieval.knowledge.rows.principals import (
     cap_marks,
@@ -203,9 +197,7 @@ def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> froz
     if not isinstance(change.edit, ed.Remove):
         return change.mended
     [place] = places_of(change.edit)
-    moved = (
-        each.mended for each in changes if place in ed.read_paths(each.edit) and each != change
-    )
+    moved = (e.mended for e in changes if place in ed.read_paths(e.edit) and e != change)
     return change.mended.difference(*moved)
 
 
@@ -215,7 +207,7 @@ def _says_less(
     """Return whether a change explains the same calls less generally than a repair."""
     mended = {each.execution_id for each in repair.mended}
     is_same = all(examples[at].execution_id in mended for at in change.mended)
-    return is_same and any(touch_same_place(change.edit, edit) for edit in repair.edits)
+    return is_same and any(ed.touch_same_place(change.edit, edit) for edit in repair.edits)
 
 
 def _combine_changes(
@@ -234,7 +226,7 @@ def _combine_changes(
         # A value that some put instead of another may be their next intent.
         least = 1.0 if isinstance(other.edit, ed.Replace | ed.Put) else _TOGETHER
         often = len(start.mended & other.mended) >= max(1, least * len(could))
-        if often and not any(touch_same_place(other.edit, each.edit) for each in together):
+        if often and not any(ed.touch_same_place(other.edit, each.edit) for each in together):
             together.append(other)
             mended -= other.otherwise
     # Changes of what others of the same repair put there: a new name's value in another type.
@@ -308,9 +300,7 @@ def _change_rank(change: CommonChange) -> int:
         case ed.Cut() | ed.Take(through=(ed.Cut(), *_)) | ed.Rewrite():
             return 4
         case _:
-            if not change.is_general:
-                return 2
-            return 3
+            return 2 if not change.is_general else 3
 
 
 def told_by(examples: Sequence[RepairExample], parameters: JsonObject) -> list[list[ed.Edit]]:
@@ -407,9 +397,7 @@ def _sign_of(sign: str) -> str:
     if sign.isdigit():
         return "9"
     if sign.isalpha():
-        if sign.isupper():
-            return "A"
-        return "a"
+        return "A" if sign.isupper() else "a"
     return sign
 
 
@@ -549,9 +537,7 @@ def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
 
 
 def _edit_value(edit: ed.Edit) -> JsonValue:
-    if isinstance(edit, ed.Replace):
-        return edit.value
-    return None
+    return edit.value if isinstance(edit, ed.Replace) else None
 
 
 _OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)

@@ -128,7 +128,9 @@ def codes_of(text: str) -> list[str]:
     states = _TABLE["states"]
     found = _named_codes(countries, plain)
     found += [countries[code][0] for code in found]
-    found += [code for code, names in countries.items() if names[0].lower() == plain]
+    for code, names in countries.items():
+        if names[0].lower() == plain:
+            found.append(code)
     tongues = _named_codes(languages, plain)
     found += tongues
     found += [languages[code][0] for code in tongues]
