@@ -74,7 +74,7 @@ async def digest(executions: int) -> tuple[str, Counter[str]]:
         async with open_context(settings) as context:
             for batch in batches(history.executions(executions, start=begins), 500):
                 calls = [Execution.model_validate(each) for each in batch]
-                await context.intake.accept("default", calls)
+                await context.intake.accept_executions("default", calls)
             await context.indexer.catch_up()
             return await _asked(settings, context, begins)
 

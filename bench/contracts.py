@@ -36,7 +36,7 @@ from service.demo.simulated_tools import CallMoment, SimTool, ToolFault, tools_o
 from aftercall.gateway.learned_contracts import (  # isort: skip
     ContractFile,
     contract_hash,
-    renewed,
+    renew_file,
     within_budget,
 )
 
@@ -210,12 +210,12 @@ async def _learned(brain: Brain, tools: Sequence[SimTool]) -> dict[str, list[str
             )  # fmt: skip
     await brain.learn(recording.executions)
     keys = {tool.place: ToolKey(WORKSPACE, tool.server, tool.spec.name) for tool in tools}
-    health = await brain.memory.health(list(keys.values()))
+    health = await brain.memory.read_health(list(keys.values()))
     clusters = await brain.memory.axis_clusters(WORKSPACE)
     contracts, listed = [], {}
     for tool in tools:
         key = keys[tool.place]
-        record = ToolRecord(key, None, await brain.memory.knowledge(key), health.get(key))
+        record = ToolRecord(key, None, await brain.memory.read_knowledge(key), health.get(key))
         facts = facts_of(record, clusters=clusters, now=datetime.now(UTC), clean=Redactor().text)
         said = [
             LearnedSentence(
@@ -230,7 +230,7 @@ async def _learned(brain: Brain, tools: Sequence[SimTool]) -> dict[str, list[str
         listed[f"{tool.server}/{tool.spec.name}"] = contract_hash(
             tool.spec.description, tool.spec.input_schema
         )
-    return within_budget(renewed(ContractFile(), listed, contracts), listed)
+    return within_budget(renew_file(ContractFile(), listed, contracts), listed)
 
 
 def _tried(tools: Sequence[SimTool], shown: dict[str, list[str]], share: float) -> Played:

@@ -61,7 +61,7 @@ from retrieval.knowledge.memory import (
     Memory,  # as above
 )
 from retrieval.knowledge.rows.documents import Document
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 
 ROOT = Path(__file__).parents[1]
 
@@ -219,9 +219,9 @@ async def fill(data: Path, tool_count: int, failure_count: int) -> dict[str, Any
             pass
         say("making their vectors")
         await _embed(store, index, embedder)
-        await index.compacted()
-        known = await counts(store, WORKSPACE)
-        registered_tools = len(await store.events.state(WORKSPACE, "tool"))
+        await index.wait_compacted()
+        known = await count_rows(store, WORKSPACE)
+        registered_tools = len(await store.events.read_state(WORKSPACE, "tool"))
     finally:
         await indexer.close()
         await index.close()
@@ -248,9 +248,9 @@ async def _embed(store: Store, index: VectorIndex, embedder: Embedder) -> None:
     about = phrases(PHRASES)
     vectors = dict(zip(about, await embedder.embed(about, "document"), strict=True))
     noise = np.random.default_rng(17)
-    while rows := await store.knowledge.scan(WORKSPACE, VECTOR.name, 1_000, by="rank"):
+    while rows := await store.knowledge.scan_rows(WORKSPACE, VECTOR.name, 1_000, by="rank"):
         found = await store.knowledge.get(WORKSPACE, DOCUMENT.name, [row.key for row in rows])
-        documents = [DOCUMENT.decode(row) for row in found]
+        documents = [DOCUMENT.decode_row(row) for row in found]
         others = [each for each in documents if each.kind != "scenario"]
         embedded = (
             await embedder.embed([each.text for each in others], "document") if others else ()
@@ -271,7 +271,7 @@ async def _embed(store: Store, index: VectorIndex, embedder: Embedder) -> None:
                     document.version,
                 )
             )  # fmt: skip
-        await index.upsert(points)
+        await index.upsert_points(points)
         done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
         await store.knowledge.commit(Commit(WORKSPACE, removed=done))
 
@@ -311,7 +311,7 @@ def measure_floor() -> None:
     for line in sys.stdin:
         text = json.loads(line)
         started = time.perf_counter()
-        model.encode([text])
+        model.encode_texts([text])
         print((time.perf_counter() - started) * 1000, flush=True)
 
 

@@ -43,13 +43,13 @@ async def measure(vectors: Path, calls: list[FailedCall]) -> dict[str, list[floa
         for number, call in enumerate([*calls[:WARM_UP], *calls]):
             text = text_of(call)
             started = time.perf_counter()
-            vector = model.encode([text])[0]
+            vector = model.encode_texts([text])[0]
             embedded = time.perf_counter()
             query = IndexQuery(
                 workspaces=("default",), kind="success", vector=vector, terms=terms_text(text),
                 limit=5, tool_name=call.tool_name, server_name=call.server_name,
             )  # fmt: skip
-            await index.search([query])
+            await index.search_points([query])
             done = time.perf_counter()
             if number >= WARM_UP:
                 times["embedding"].append((embedded - started) * 1000)

@@ -27,7 +27,7 @@ import psutil
 import uvicorn
 import uvloop
 
-from aftercall.process import bind, url_of
+from aftercall.process import bind_socket, url_of
 from bench.service import say
 from service.context import (
     Context,
@@ -54,7 +54,7 @@ def serving(folder: Path, labels: int) -> Iterator[tuple[Context, str]]:
         embedding=EmbeddingSettings(model="hashing"),
         metrics=MetricsSettings(tools=labels),
     )
-    lifecycle, listener, opened = Lifecycle(), bind("127.0.0.1", 0), threading.Event()
+    lifecycle, listener, opened = Lifecycle(), bind_socket("127.0.0.1", 0), threading.Event()
     server = uvicorn.Server(
         uvicorn.Config(
             create_app(settings, lifecycle), ws="none", lifespan="off",

@@ -38,7 +38,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from bench import history
 from bench.service import Service, serving
-from ingest.formats.otlp.reading import read_json, read_protobuf
+from ingest.formats.otlp.reading import read_otlp_json, read_protobuf
 
 BATCH = 512
 CONNECTIONS = 2
@@ -203,7 +203,7 @@ def read_rate(requests: Sequence[ExportTraceServiceRequest]) -> dict[str, float]
     rates = {}
     for name, read in (
         ("protobuf", lambda: [list(read_protobuf(body)) for body in binary]),
-        ("json", lambda: [list(read_json(value)) for value in values]),
+        ("json", lambda: [list(read_otlp_json(value)) for value in values]),
     ):
         started = time.perf_counter()
         count = sum(len(each) for each in read())

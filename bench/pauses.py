@@ -79,7 +79,9 @@ async def measured(executions: int, *, keeps: bool) -> Pauses:
 async def _record(context: Context, executions: int) -> None:
     begins = datetime.now(UTC) - timedelta(days=28)
     for batch in batches(history.executions(executions, start=begins), 1_000):
-        await context.intake.accept("default", [Execution.model_validate(each) for each in batch])
+        await context.intake.accept_executions(
+            "default", [Execution.model_validate(each) for each in batch]
+        )
 
 
 async def _learn(context: Context, keeper: GarbageKeeper | None) -> Pauses:

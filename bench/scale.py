@@ -36,7 +36,7 @@ from embeddings.embedders import open_embedder
 from ingest.pacing import EMBED_BATCH
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.knowledge.memory import DOCUMENT
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 
 ROOT = Path(__file__).parents[1]
 
@@ -161,10 +161,10 @@ async def _texts(data: Path) -> tuple[list[str], int]:
     try:
         texts: list[str] = []
         after = ""
-        while rows := await store.knowledge.scan("default", DOCUMENT.name, 1_000, after=after):
-            texts += [DOCUMENT.decode(row).text for row in rows]
+        while rows := await store.knowledge.scan_rows("default", DOCUMENT.name, 1_000, after=after):
+            texts += [DOCUMENT.decode_row(row).text for row in rows]
             after = rows[-1].key
-        return texts, (await counts(store)).executions
+        return texts, (await count_rows(store)).executions
     finally:
         await store.close()
 

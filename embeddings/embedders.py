@@ -58,7 +58,7 @@ class HashingEmbedder(ThreadedEmbedder):
 def hashed_vector(text: str, dimension: int) -> Vectors:
     """Return the unit vector of a text, shape (dimension,), float32; the same on every machine."""
     vector = np.zeros(dimension, dtype=np.float32)
-    for feature, weight in _features(text):
+    for feature, weight in _text_features(text):
         digest = zlib.crc32(feature.encode())
         vector[(digest >> 1) % dimension] += weight if digest & 1 else -weight
     norm = float(np.linalg.norm(vector))
@@ -67,7 +67,7 @@ def hashed_vector(text: str, dimension: int) -> Vectors:
     return vector / np.float32(norm)
 
 
-def _features(text: str) -> Iterator[tuple[str, float]]:
+def _text_features(text: str) -> Iterator[tuple[str, float]]:
     for word, count in Counter(terms_text(text).split()).items():
         # the square root keeps a word repeated a hundred times from being all there is
         weight = count**0.5 * (SHORT_WORD_WEIGHT if len(word) <= 3 else 1.0)
@@ -90,26 +90,26 @@ class SentenceTransformersEmbedder(ThreadedEmbedder):
         if not isinstance(dimension, int):
             raise EmbeddingError(f"{name} does not say the dimension of its vectors; take another")
 
-        def encode(texts: list[str], role: Role) -> Vectors:
+        def encode_texts(texts: list[str], role: Role) -> Vectors:
             run = model.encode_query if role == "query" else model.encode_document
             vectors = run(texts, normalize_embeddings=True, show_progress_bar=False)
             return np.asarray(vectors, dtype=np.float32)
 
         super().__init__(
-            encode,
+            encode_texts,
             name=name,
-            fingerprint=models.fingerprint(name, weights_sha256),
+            fingerprint=models.model_fingerprint(name, weights_sha256),
             dimension=dimension,
         )
 
     @classmethod
     async def open(cls, name_or_path: str) -> "SentenceTransformersEmbedder":
         """Import torch and load the model, off the event loop; takes seconds."""
-        model, weights = await asyncio.to_thread(_load, name_or_path)
+        model, weights = await asyncio.to_thread(_load_model, name_or_path)
         return cls(model, name=Path(name_or_path.rstrip("/")).name, weights_sha256=weights)
 
 
-def _load(name_or_path: str) -> tuple[Any, str]:
+def _load_model(name_or_path: str) -> tuple[Any, str]:
     try:
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, and torch
     except ImportError as error:
@@ -128,7 +128,7 @@ def _load(name_or_path: str) -> tuple[Any, str]:
 
 
 def _hash_of_tensors(model: Any) -> str:
-    """For models from a hub, whose files lie where the library keeps them."""
+    """Return the hash of the weights of a model whose files a hub's library keeps."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
@@ -174,7 +174,7 @@ class OnnxModel:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(files.max_length)
 
-    def lengths(self, texts: list[str]) -> list[int]:
+    def token_lengths(self, texts: list[str]) -> list[int]:
         """Return how long texts are, in tokens of four characters.
 
         By characters a third is padding.
@@ -182,7 +182,7 @@ class OnnxModel:
         return [4 * len(encoding.ids) for encoding in self._tokenizer.encode_batch(texts)]
 
     # This family embeds both roles alike.
-    def encode(self, texts: list[str], role: Role = "document") -> Vectors:  # noqa: ARG002
+    def encode_texts(self, texts: list[str], role: Role = "document") -> Vectors:  # noqa: ARG002
         """Unit vectors of the texts, shape (n, dimension), float32."""
         encodings = self._tokenizer.encode_batch(texts)
         width = max(len(encoding.ids) for encoding in encodings)
@@ -218,8 +218,8 @@ class OnnxEmbedder(ThreadedEmbedder):
 
         files, model = await asyncio.to_thread(load)
         return cls(
-            model.encode, name=files.name, fingerprint=files.fingerprint,
-            dimension=model.dimension, lengths=model.lengths,
+            model.encode_texts, name=files.name, fingerprint=files.fingerprint,
+            dimension=model.dimension, lengths=model.token_lengths,
         )  # fmt: skip
 
 
@@ -266,7 +266,7 @@ class CachedEmbedder:
             self._running |= futures
             awaited |= futures
             # A task of its own: the caller that began it may be cancelled while others wait.
-            task = loop.create_task(self._fill(list(new.values()), role, futures))
+            task = loop.create_task(self._fill_futures(list(new.values()), role, futures))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if awaited:
@@ -282,7 +282,7 @@ class CachedEmbedder:
             await asyncio.wait(self._tasks)
         self._cached.clear()
 
-    async def _fill(
+    async def _fill_futures(
         self, texts: list[str], role: Role, futures: dict[Key, asyncio.Future[NDArray[np.float32]]]
     ) -> None:
         try:

@@ -11,7 +11,7 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from embeddings.bert_graph import WEIGHTS_FILE, folder_graph, packed_graph, read_json
+from embeddings.bert_graph import WEIGHTS_FILE, folder_graph, packed_graph, read_model_file
 from embeddings.protocol import EmbeddingError
 
 BUNDLED_NAME = "all-MiniLM-L6-v2"
@@ -37,7 +37,7 @@ class OnnxFiles:
     """Tokens the model reads of a text, the two special ones included."""
 
 
-def fingerprint(name: str, weights_sha256: str) -> str:
+def model_fingerprint(name: str, weights_sha256: str) -> str:
     """Name and weights, not the runtime: ONNX and torch agree to a cosine above 0.9999."""
     return f"{name}@{weights_sha256[:SHORT_HASH]}"
 
@@ -67,7 +67,7 @@ def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER
             )
     return OnnxFiles(
         name=BUNDLED_NAME,
-        fingerprint=fingerprint(f"{BUNDLED_NAME}-int8", BUNDLED_GRAPH_SHA256),
+        fingerprint=model_fingerprint(f"{BUNDLED_NAME}-int8", BUNDLED_GRAPH_SHA256),
         graph=packed_graph(graph),
         tokenizer=tokenizer,
         max_length=BUNDLED_MAX_LENGTH,
@@ -75,7 +75,7 @@ def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER
 
 
 def bundled_graph() -> Path:
-    """The file of the package, whose graph needs four times as much memory as its weights."""
+    """Return the package's file, whose graph needs four times its weights in memory."""
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingError(
@@ -93,21 +93,22 @@ def local_model(folder: Path) -> OnnxFiles:
     """
     cure = f"use it as 'st:{folder}'"
     kinds = [
-        str(each.get("type")).rsplit(".", 1)[-1] for each in read_json(folder / "modules.json")
+        str(each.get("type")).rsplit(".", 1)[-1]
+        for each in read_model_file(folder / "modules.json")
     ]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise EmbeddingError(f"{folder} has the layers {kinds}, which are not read; {cure}")
-    pooling = read_json(folder / "1_Pooling" / "config.json")
+    pooling = read_model_file(folder / "1_Pooling" / "config.json")
     modes = [key for key, value in pooling.items() if key.startswith("pooling_mode_") and value]
     if pooling.get("pooling_mode") != "mean" and modes != ["pooling_mode_mean_tokens"]:
         raise EmbeddingError(f"{folder} does not pool by the mean alone; {cure}")
-    max_length = read_json(folder / "sentence_bert_config.json").get("max_seq_length")
+    max_length = read_model_file(folder / "sentence_bert_config.json").get("max_seq_length")
     if not isinstance(max_length, int):
         raise EmbeddingError(f"{folder} does not say its max_seq_length; {cure}")
     name = folder.resolve().name
     return OnnxFiles(
         name=name,
-        fingerprint=fingerprint(name, sha256(folder / WEIGHTS_FILE)),
+        fingerprint=model_fingerprint(name, sha256(folder / WEIGHTS_FILE)),
         graph=folder_graph(folder),
         tokenizer=folder / "tokenizer.json",
         max_length=max_length,

@@ -37,7 +37,7 @@ Lengths = Callable[[list[str]], list[int]]
 """How long texts are for the model, in characters; blocking. Texts of like length run together."""
 
 
-def characters(texts: list[str]) -> list[int]:
+def count_characters(texts: list[str]) -> list[int]:
     """Return the number of characters of each text."""
     return [len(text) for text in texts]
 
@@ -83,7 +83,7 @@ class ThreadedEmbedder:
         name: str,
         fingerprint: str,
         dimension: int,
-        lengths: Lengths = characters,
+        lengths: Lengths = count_characters,
     ) -> None:
         self._encode = encode
         self._lengths = lengths
@@ -94,7 +94,7 @@ class ThreadedEmbedder:
         self._wakeup = threading.Condition()
         self._closed = False
         # A daemon: an embedder that no one closed must not keep the interpreter from ending.
-        self._thread = threading.Thread(target=self._run, name=f"embed-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run_jobs, name=f"embed-{name}", daemon=True)
         self._thread.start()
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
@@ -103,13 +103,15 @@ class ThreadedEmbedder:
         cut = (text[:MAX_TEXT_CHARACTERS].encode("utf-8", "replace") for text in texts)
         clean = [text.decode() for text in cut]
         # One text needs no order, and is what someone waits for.
-        lengths = await asyncio.to_thread(self._lengths, clean) if clean[1:] else characters(clean)
+        lengths = (
+            await asyncio.to_thread(self._lengths, clean) if clean[1:] else count_characters(clean)
+        )
         order = sorted(range(len(clean)), key=lengths.__getitem__)
         jobs: list[tuple[list[int], Future[Vectors]]] = []
         with self._wakeup:
             if self._closed:
                 raise EmbeddingError("this embedder is closed; open another")
-            for batch in _batches(lengths, order):
+            for batch in _make_batches(lengths, order):
                 future: Future[Vectors] = Future()
                 texts_of_batch = [clean[index] for index in batch]
                 self._queues[role].append(_Job(texts_of_batch, lengths[batch[-1]], future))
@@ -127,9 +129,9 @@ class ThreadedEmbedder:
 
     async def close(self) -> None:
         """Stop after the batch that runs; what still waits fails with `EmbeddingError`."""
-        await asyncio.to_thread(self._close)
+        await asyncio.to_thread(self._close_queue)
 
-    def _close(self) -> None:
+    def _close_queue(self) -> None:
         with self._wakeup:
             self._closed = True
             waiting = [job for queue in self._queues.values() for job in queue]
@@ -141,8 +143,8 @@ class ThreadedEmbedder:
                 job.future.set_exception(EmbeddingError("the embedder was closed meanwhile"))
         self._thread.join()
 
-    def _run(self) -> None:
-        while (work := self._next()) is not None:
+    def _run_jobs(self) -> None:
+        while (work := self._next_jobs()) is not None:
             role, jobs = work
             running = [job for job in jobs if job.future.set_running_or_notify_cancel()]
             if not running:
@@ -161,31 +163,31 @@ class ThreadedEmbedder:
                 job.future.set_result(vectors[start : start + len(job.texts)])
                 start += len(job.texts)
 
-    def _next(self) -> tuple[Role, list[_Job]] | None:
+    def _next_jobs(self) -> tuple[Role, list[_Job]] | None:
         with self._wakeup:
             self._wakeup.wait_for(lambda: self._closed or any(self._queues.values()))
             if self._closed:
                 return None
             role: Role = "query" if self._queues["query"] else "document"
-            return role, list(_take(self._queues[role]))
+            return role, list(_take_batch(self._queues[role]))
 
 
-def _take(queue: deque[_Job]) -> Iterator[_Job]:
+def _take_batch(queue: deque[_Job]) -> Iterator[_Job]:
     count = longest = 0
     while queue:
         job = queue[0]
         longest = max(longest, job.longest)
         count += len(job.texts)
-        if count > len(job.texts) and not _fits(count, longest):
+        if count > len(job.texts) and not _fits_batch(count, longest):
             return
         yield queue.popleft()
 
 
-def _batches(lengths: Sequence[int], order: Iterable[int]) -> Iterator[list[int]]:
+def _make_batches(lengths: Sequence[int], order: Iterable[int]) -> Iterator[list[int]]:
     """Indices of the texts in batches; `order` goes from short to long."""
     batch: list[int] = []
     for index in order:
-        if batch and not _fits(len(batch) + 1, lengths[index]):
+        if batch and not _fits_batch(len(batch) + 1, lengths[index]):
             yield batch
             batch = []
         batch.append(index)
@@ -193,5 +195,5 @@ def _batches(lengths: Sequence[int], order: Iterable[int]) -> Iterator[list[int]
         yield batch
 
 
-def _fits(count: int, longest: int) -> bool:
+def _fits_batch(count: int, longest: int) -> bool:
     return count <= MAX_BATCH_TEXTS and count * longest <= MAX_BATCH_CHARACTERS

@@ -73,7 +73,7 @@ def _split_humps(part: str) -> list[str]:
 def call_text(tool_name: str, parameters: JsonObject, context: str | None) -> str:
     """Return a call, for nearness to other calls: tool, intent, parameters."""
     first = heapq.nsmallest(_MAX_PARAMETERS, parameters)
-    shown = "; ".join(f"{name[:_MAX_VALUE]}: {_short(parameters[name])}" for name in first)
+    shown = "; ".join(f"{name[:_MAX_VALUE]}: {_short_value(parameters[name])}" for name in first)
     intent = f" for {context[:200]}" if context else ""
     return f"{tool_name}{intent} with {shown or 'no parameters'}"[:MAX_TEXT]
 
@@ -91,12 +91,12 @@ def question_text(
     return f"{call} failed: {signature[:400]}"
 
 
-def _short(value: JsonValue) -> str:
+def _short_value(value: JsonValue) -> str:
     if isinstance(value, str):
         return value[:_MAX_VALUE]
     if isinstance(value, dict):
         return "{" + ", ".join(key[:_MAX_VALUE] for key in islice(value, 8)) + "}"
     if isinstance(value, list):
-        inside = ", ".join(_short(item) for item in value[:3])[: 3 * _MAX_VALUE]
+        inside = ", ".join(_short_value(item) for item in value[:3])[: 3 * _MAX_VALUE]
         return f"[{inside}{', ...' if len(value) > 3 else ''}]"
     return str(value)

@@ -10,18 +10,18 @@ from cachetools import LRUCache
 
 from embeddings.protocol import Embedder, Vectors
 from mongo.protocol import Knowledge
-from mongo.records import Commit, Row, encoded
+from mongo.records import Commit, Row, encode_json
 from retrieval.knowledge.memory import AXIS_CLUSTERS, Memory
 from retrieval.knowledge.patterns.clusters import (
     AxisClusters,
-    cluster,
-    named,
+    cluster_rows,
+    name_clusters,
     neutral_sentences,
     neutral_vector,
     phrase_vectors,
     sentences_of,
 )
-from retrieval.knowledge.rows.health import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
+from retrieval.knowledge.rows.health import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune_book
 
 _CHUNK = 16
 """Axes embedded at a time, so that a question that comes meanwhile waits for few."""
@@ -49,23 +49,23 @@ class AxisClusterer:
         self._neutral: Vectors | None = None
         self._lock = asyncio.Lock()
 
-    async def cluster(self, workspace: str) -> AxisClusters:
+    async def cluster_axes(self, workspace: str) -> AxisClusters:
         """Cluster a workspace's heaviest `MAX_BOOK_AXES` axes again, keeping ids and names."""
         async with self._lock:
             book = await self._memory.axis_book(workspace)
             previous = await self._memory.axis_clusters(workspace)
-            await asyncio.to_thread(prune, book)
+            await asyncio.to_thread(prune_book, book)
             axes = sorted(book.axes)  # the order decides between equals
             if not axes and not previous.clusters:
                 return previous
-            vectors = await self._embedded(axes)
+            vectors = await self._embed_axes(axes)
             if self._neutral is None:
                 said = await self._embedder.embed(neutral_sentences(), "document")
                 self._neutral = neutral_vector(said)
             found = await asyncio.to_thread(
-                _clustered, axes, vectors, self._neutral, book, previous, self._clock()
+                _cluster_named, axes, vectors, self._neutral, book, previous, self._clock()
             )
-            row = Row(AXIS_CLUSTERS, "", encoded(found))
+            row = Row(AXIS_CLUSTERS, "", encode_json(found))
             serial = await self._knowledge().commit(Commit(workspace, put=[row]))
             self._memory.forget_rows(workspace, [row], serial)
         if len(found.clusters) != len(previous.clusters):
@@ -77,8 +77,8 @@ class AxisClusterer:
 
     async def cluster_all(self) -> list[str]:
         """Cluster the axes of every workspace from scratch; returns those that have any."""
-        workspaces = await self._knowledge().cursors()
-        return [each for each in workspaces if (await self.cluster(each)).clusters]
+        workspaces = await self._knowledge().read_cursors()
+        return [each for each in workspaces if (await self.cluster_axes(each)).clusters]
 
     async def is_due(self, workspace: str) -> bool:
         """Return whether an axis is not clustered."""
@@ -86,9 +86,9 @@ class AxisClusterer:
         if not book.axes:
             return False
         clusters = await self._memory.axis_clusters(workspace)
-        return clusters.clustered_at is None or not all(map(clusters.knows, book.axes))
+        return clusters.clustered_at is None or not all(map(clusters.knows_axis, book.axes))
 
-    async def _embedded(self, axes: Sequence[str]) -> Vectors:
+    async def _embed_axes(self, axes: Sequence[str]) -> Vectors:
         """Return a vector per axis, in order; only those not remembered are made."""
         known = {axis: self._vectors[axis] for axis in axes if axis in self._vectors}
         missing = [axis for axis in axes if axis not in known]
@@ -102,7 +102,7 @@ class AxisClusterer:
         return vectors.reshape(-1, self._embedder.dimension)
 
 
-def _clustered(
+def _cluster_named(
     axes: Sequence[str],
     vectors: Vectors,
     neutral: Vectors,
@@ -113,6 +113,6 @@ def _clustered(
     rows = {axis: row for row, axis in enumerate(axes)}
     pairs = (axes_of_pair(key) for key in book.pairs)
     apart = [(rows[one], rows[other]) for one, other in pairs if one in rows and other in rows]
-    partition = [[axes[row] for row in rows] for rows in cluster(vectors, neutral, apart)]
+    partition = [[axes[row] for row in rows] for rows in cluster_rows(vectors, neutral, apart)]
     counts = {axis: seen.tally.count for axis, seen in book.axes.items()}
-    return named(previous, partition, counts, at=at)
+    return name_clusters(previous, partition, counts, at=at)

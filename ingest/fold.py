@@ -19,7 +19,7 @@ from typing import Any
 
 from aftercall.models import Execution
 from ingest import learner, trials
-from ingest.mining import mine, passed, tried_in_vain
+from ingest.mining import find_passed, mine_repairs, tried_in_vain
 from ingest.pacing import let_answers_pass
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
@@ -34,12 +34,12 @@ from mongo.contents import (
     StoredTool,
     SuggestionOutcome,
     ToolChange,
-    named,
+    name_for_principal,
     named_execution_of,
     thread_of,
 )
 from mongo.protocol import EventLog, Knowledge
-from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
+from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decode_json
 from retrieval.knowledge.memory import (
     AGENTS,
     AXES,
@@ -116,17 +116,17 @@ async def load(
     cache: WorkspaceCache, events: Sequence[Event], *, log_: EventLog, knowledge: Knowledge
 ) -> Batch:
     """Read what is known about what the events are about; a `StoreError` may pass."""
-    batch = await asyncio.to_thread(_read, events)
+    batch = await asyncio.to_thread(_read_batch, events)
     workspace = cache.workspace
-    named, followed = _named(batch)
-    earlier = await log_.find(workspace, "execution", named) if named else ()
+    named, followed = _named_events(batch)
+    earlier = await log_.find_events(workspace, "execution", named) if named else ()
     batch.earlier = {each.id: named_execution_of(each) for each in earlier}
-    issued = await log_.find(workspace, "suggestion", followed) if followed else ()
-    batch.issued = {each.id: (each, decoded(IssuedSuggestion, each.data)) for each in issued}
+    issued = await log_.find_events(workspace, "suggestion", followed) if followed else ()
+    batch.issued = {each.id: (each, decode_json(IssuedSuggestion, each.data)) for each in issued}
     executions = (each for each in batch.contents.values() if isinstance(each, StoredExecution))
     sessions = {thread_of(each.execution) for each in executions}
     await cache.load_sessions(log_, sessions, before=events[0].position)
-    wanted = await asyncio.to_thread(_wanted, workspace, batch)
+    wanted = await asyncio.to_thread(_wanted_rows, workspace, batch)
     await cache.load(knowledge, wanted)
     # Outcomes of calls that came before the suggestions which they followed.
     late: list[tuple[RowKind[Any], str]] = [
@@ -144,20 +144,20 @@ async def load(
     return batch
 
 
-def learn(cache: WorkspaceCache, batch: Batch) -> Learned:
+def learn_batch(cache: WorkspaceCache, batch: Batch) -> Learned:
     """Learn from each event into the cache's rows; what cannot be learned is logged and noted."""
     learned = Learned()
     for event in batch.events:
         let_answers_pass()
         try:
-            _learn(cache, batch, event, learned)
+            _learn_event(cache, batch, event, learned)
         except Exception:
             log.exception("nothing was learned from the %s %s", event.kind, event.id)
             cache.put(SKIPPED, f"{event.position:020}", {"kind": event.kind, "id": event.id})
     return learned
 
 
-def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) -> None:
+def _learn_event(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) -> None:
     content = batch.contents[event.position]
     match content:
         case StoredExecution():
@@ -169,24 +169,24 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
                     _count_followed(cache, event.id, content, followed, event.position)
                 cache.remove(FOLLOWED, event.id)
         case SuggestionOutcome():
-            agent = named(event.principal, content.agent or UNNAMED_AGENT)
+            agent = name_for_principal(event.principal, content.agent or UNNAMED_AGENT)
             _count_outcome(cache, replace(content, agent=agent), event.position)
         case FailureRecord():
-            called = content.called or _called(batch, event, content.execution_id)
+            called = content.called or _called_of(batch, event, content.execution_id)
             mark = replace(content, principal=event.principal)
             trials.learn_mark(cache, mark, called, event.position)
         case CorrectionRecord():
-            called = content.called or _called(batch, event, content.execution_id)
+            called = content.called or _called_of(batch, event, content.execution_id)
             content = replace(content, principal=event.principal)
             if called is None:
-                cache.made(CALL, content.execution_id).waiting.append(content)
+                cache.get_or_make(CALL, content.execution_id).waiting.append(content)
                 cache.put(CALL, content.execution_id)
             else:
                 trials.learn_correction(cache, content, called, event.position)
         case ToolChange():
             _learn_tool(cache, content, event)
         case RuleRemoval():
-            learner.learn_removal(cache.made(KNOWLEDGE, tool_row(content.tool)), content)
+            learner.learn_removal(cache.get_or_make(KNOWLEDGE, tool_row(content.tool)), content)
             cache.put(KNOWLEDGE, tool_row(content.tool), tool=content.tool)
         case PromotionEvent() if content.promoted is not None:
             cache.put_document(learner.evolution_document(content.promoted), event.position)
@@ -197,7 +197,7 @@ def _learn_execution(
 ) -> None:
     tool, execution, row = stored.tool_key, stored.execution, tool_row(stored.tool_key)
     reading = batch.readings.get(execution.execution_id)
-    knowledge = cache.made(KNOWLEDGE, row)
+    knowledge = cache.get_or_make(KNOWLEDGE, row)
     registered = cache.get(REGISTERED, row)
     schema_hash = stored.schema_hash or (registered.schema_hash if registered else None)
     if reading is not None:
@@ -223,7 +223,9 @@ def _learn_execution(
     _learn_followed(cache, batch, stored)
     if (notes := cache.get(CALL, execution.execution_id)) is not None and notes.waiting:
         for correction in notes.waiting:
-            trials.learn_correction(cache, correction, Called.of(stored), stored.position)
+            trials.learn_correction(
+                cache, correction, Called.from_execution(stored), stored.position
+            )
         notes.waiting = []
         cache.put(CALL, execution.execution_id)
 
@@ -241,13 +243,13 @@ def _learn_links(cache: WorkspaceCache, stored: StoredExecution, known: ToolKnow
     }
     if latest and execution.parameters_known:
         earlier = [cache.session_call(each) for each in latest.values()]
-        known.links.learn(execution.parameters, earlier)
+        known.links.learn_values(execution.parameters, earlier)
 
 
 def _learn_repairs(
     cache: WorkspaceCache, batch: Batch, stored: StoredExecution, schema_hash: str | None
 ) -> None:
-    """Repairs of which this call is the half that arrived last."""
+    """Repairs whose half that arrived last is this call."""
     calls = cache.remember_call(stored)
     if not stored.execution.parameters_known:
         return
@@ -260,21 +262,23 @@ def _learn_repairs(
         and stored_call.received_at >= since
         and each.parameters_known
     ]
-    if tried := tried_in_vain(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
-        learner.learn_in_vain(cache.made(KNOWLEDGE, tool_row(tool)), tried)
+    if tried := tried_in_vain(of_tool, stored.execution, lambda failed: _reading_of(batch, failed)):
+        learner.learn_in_vain(cache.get_or_make(KNOWLEDGE, tool_row(tool)), tried)
         cache.put(TAUGHT, tool_row(tool), tool=tool)
     if len({each.outcome for each in of_tool}) == 1:
         return
     lately = [each.execution for each in calls if each.received_at >= since]
-    if found := passed(lately, stored.execution):
-        knowledge = cache.made(KNOWLEDGE, tool_row(tool))
-        learner.learn_passed(knowledge, found, _reading(batch, found.failed))
-    for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
-        knowledge = cache.made(KNOWLEDGE, tool_row(tool))
+    if found := find_passed(lately, stored.execution):
+        knowledge = cache.get_or_make(KNOWLEDGE, tool_row(tool))
+        learner.learn_passed(knowledge, found, _reading_of(batch, found.failed))
+    for repair in mine_repairs(
+        of_tool, stored.execution, lambda failed: _reading_of(batch, failed)
+    ):
+        knowledge = cache.get_or_make(KNOWLEDGE, tool_row(tool))
         learner.learn_repair(knowledge, repair, schema_hash)
         cache.put(TAUGHT, tool_row(tool), tool=tool)
         if repair.edits is not None:
-            everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
+            everywhere = cache.get_or_make(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
             cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
             learner.learn_recoveries(repair, knowledge, everywhere)
             mended = MendedFailure(
@@ -293,11 +297,11 @@ def _put_mended(cache: WorkspaceCache, tool: ToolKey, mended: MendedFailure, pos
 
 
 def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution) -> None:
-    """What an execution states of the suggestion that it followed, at once or when that comes."""
+    """Learn what an execution states of the suggestion that it followed."""
     execution = stored.execution
     if execution.suggestion_id is None:
         return
-    found = _lately(batch, execution.repair_of, stored)
+    found = _recent_call(batch, execution.repair_of, stored)
     failed = found.execution if found and found.principal == stored.principal else None
     followed = Followed(
         execution_id=execution.execution_id,
@@ -312,7 +316,7 @@ def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution
     if issued and issued[0].position < stored.position and issued[0].received_at >= since:
         _count_followed(cache, execution.suggestion_id, issued[1], followed, stored.position)
     else:
-        cache.made(FOLLOWED, execution.suggestion_id).calls.append(followed)
+        cache.get_or_make(FOLLOWED, execution.suggestion_id).calls.append(followed)
         cache.put(FOLLOWED, execution.suggestion_id)
 
 
@@ -351,7 +355,7 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
         return
     tool = issued.tool
     learner.learn_outcome(
-        cache.made(KNOWLEDGE, tool_row(tool)),
+        cache.get_or_make(KNOWLEDGE, tool_row(tool)),
         issued.signature,
         issued.category,
         edits_of_key(issued.edit_key),
@@ -375,7 +379,7 @@ def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None
     after = StoredTool(workspace, change.after) if change.after else None
     for each in (before, after):
         if each is not None:
-            names = cache.made(REGISTERED, tool_row(each.tool_key))
+            names = cache.get_or_make(REGISTERED, tool_row(each.tool_key))
             names.schema_hashes.pop(change.tool_id, None)
             if each is after:
                 names.schema_hashes[change.tool_id] = each.tool.schema_hash
@@ -389,7 +393,7 @@ def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None
 # What a batch needs
 
 
-def _read(events: Sequence[Event]) -> Batch:
+def _read_batch(events: Sequence[Event]) -> Batch:
     batch = Batch(events, {}, {})
     for event in events:
         let_answers_pass()
@@ -398,23 +402,23 @@ def _read(events: Sequence[Event]) -> Batch:
             if event.kind == "execution":
                 found = named_execution_of(event)
             elif event.kind in _CONTENTS:
-                found = decoded(_CONTENTS[event.kind], event.data)
+                found = decode_json(_CONTENTS[event.kind], event.data)
         except ValueError:
             log.exception("the %s %s cannot be read", event.kind, event.id)
             continue
         batch.contents[event.position] = found
         if isinstance(found, StoredExecution) and found.execution.error is not None:
-            _reading(batch, found.execution)
+            _reading_of(batch, found.execution)
     return batch
 
 
-def _reading(batch: Batch, failed: Execution) -> ErrorReading:
+def _reading_of(batch: Batch, failed: Execution) -> ErrorReading:
     if failed.execution_id not in batch.readings and failed.error is not None:
         batch.readings[failed.execution_id] = read_error(failed.error, failed.parameters)
     return batch.readings[failed.execution_id]
 
 
-def _named(batch: Batch) -> tuple[list[str], list[str]]:
+def _named_events(batch: Batch) -> tuple[list[str], list[str]]:
     """Executions that are named without their call, and suggestions that were followed."""
     executions: dict[str, None] = {}
     suggestions: dict[str, None] = {}
@@ -430,7 +434,7 @@ def _named(batch: Batch) -> tuple[list[str], list[str]]:
     return list(executions), list(suggestions)
 
 
-def _lately(
+def _recent_call(
     batch: Batch, execution_id: str | None, by: Event | StoredExecution
 ) -> StoredExecution | None:
     """Return the call that an event names, where it was recorded lately, before the event."""
@@ -440,12 +444,12 @@ def _lately(
     return found if found.received_at >= by.received_at - LOOKBACK else None
 
 
-def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | None:
-    found = _lately(batch, execution_id, event)
-    return None if found is None else Called.of(found)
+def _called_of(batch: Batch, event: Event, execution_id: str | None) -> Called | None:
+    found = _recent_call(batch, execution_id, event)
+    return None if found is None else Called.from_execution(found)
 
 
-def _wanted(workspace: str, batch: Batch) -> set[tuple[RowKind[Any], str]]:
+def _wanted_rows(workspace: str, batch: Batch) -> set[tuple[RowKind[Any], str]]:
     wanted: set[tuple[RowKind[Any], str]] = {
         (KNOWLEDGE, tool_row(workspace_wide(workspace))),
         (AGENTS, ""),
@@ -478,7 +482,7 @@ def _wanted_by_report(
         case CorrectionRecord() as correction:
             yield AXES, ""
             yield CALL, correction.execution_id
-            called = correction.called or _called(batch, event, correction.execution_id)
+            called = correction.called or _called_of(batch, event, correction.execution_id)
             if called is not None:
                 yield HEALTH, tool_row(called.tool)
                 yield from _wanted_by_use(called.tool, called.version, called.context)

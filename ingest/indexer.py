@@ -3,7 +3,7 @@
 It reads the log of each workspace from its cursor on, a batch at a time, and commits what the batch
 taught together with the cursor's new place. A crash repeats at most a batch that was not committed.
 Vectors follow: documents that are new get theirs, those that are gone lose them (idempotent, ids
-come from content). What needs no vector never waits for the model.
+come from content). Work without vectors never waits for the model.
 
 Several processes may do so on one store: one learner a workspace, by a lease. The store refuses
 what a former holder still commits.
@@ -17,14 +17,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from aftercall.stages import stage
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from embeddings.protocol import Embedder, EmbeddingError
 from ingest import fold, pacing
-from ingest.leases import LeaseKeeper, holder_id, retire
+from ingest.leases import LeaseKeeper, holder_id, retire_holder
 from ingest.workspace import WorkspaceCache
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
-from mongo.records import Commit, Cursor, Event, Head, Lease, Removal, Row, decoded
+from mongo.records import Commit, Cursor, Event, Head, Lease, Removal, Row, decode_json
 from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
 from retrieval.knowledge.memory import DOCUMENT, VECTOR, Memory
 from retrieval.knowledge.rows.documents import Document
@@ -71,7 +71,7 @@ class Indexer:
         poll_s = pacing.POLL_S if is_shared else pacing.OWN_POLL_S
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
         self._embedding = _Loop("embedding", self._paced_embed_step, pacing.OWN_POLL_S)
-        self._pacing = pacing.Pacing(self._waiting)
+        self._pacing = pacing.Pacing(self._count_waiting)
         self._learned = 0
         """Events since `rest` was called last."""
 
@@ -94,12 +94,12 @@ class Indexer:
         self._learning.start()
         self._embedding.start()
 
-    def wake(self) -> None:
+    def wake_learner(self) -> None:
         """Say that something new was stored."""
-        self._learning.wake()
+        self._learning.wake_loop()
 
     @asynccontextmanager
-    async def switched(self) -> AsyncIterator[None]:
+    async def switch_current(self) -> AsyncIterator[None]:
         """Yield another generation is current; in the block the index gets its vectors.
 
         What is just being learned or embedded of the former one goes no further.
@@ -109,8 +109,8 @@ class Indexer:
             self._indexed = self._knowledge.generation
         self._caches.clear()
         await self._leases.give_back()
-        self._learning.wake()
-        self._embedding.wake()
+        self._learning.wake_loop()
+        self._embedding.wake_loop()
 
     async def close(self) -> None:
         """Stop after the batch that is under way; what is left stays in the log."""
@@ -119,7 +119,7 @@ class Indexer:
         await self._embedding.close()
         await self._leases.close()
 
-    async def rest(self) -> bool:
+    async def hand_over_known(self) -> bool:
         """Leave what is known of tools to the answers, unless much was learned since the last call.
 
         So a row is neither decoded nor kept in memory twice. While much is learned, the learner
@@ -129,17 +129,17 @@ class Indexer:
             for (generation, workspace), cache in self._caches.items():
                 known = cache.give_knowledge()
                 if self._own is None and generation == self._knowledge.generation:
-                    self._memory.adopt(workspace, known, cache.serial)
+                    self._memory.adopt_tools(workspace, known, cache.serial)
             while self._caches and not self._learned:
                 _, cache = self._caches.popitem()
-                await asyncio.to_thread(cache.clear)
+                await asyncio.to_thread(cache.clear_cache)
         is_idle, self._learned = not self._learned, 0
         return is_idle
 
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """Learn and embed what is in the log now, but for what others are at; how many events."""
-        done, heads = 0, await self._store.events.heads()
-        while await waiting(self._store, self._knowledge, heads) and (
+        done, heads = 0, await self._store.events.read_heads()
+        while await count_waiting(self._store, self._knowledge, heads) and (
             learned := await self.learn_step()
         ):
             done += learned
@@ -152,24 +152,24 @@ class Indexer:
     async def _paced_learn_step(self) -> int:
         if await self._pacing.let_burst_pass():
             return await self.learn_step()
-        await self._leases.tend()
+        await self._leases.tend_leases()
         return 0
 
     async def _paced_embed_step(self) -> int:
         await self._pacing.let_learning_pass()
         return await self.embed_step()
 
-    async def _waiting(self) -> int:
-        return (await waiting(self._store, self._knowledge)).total()
+    async def _count_waiting(self) -> int:
+        return (await count_waiting(self._store, self._knowledge)).total()
 
     async def learn_step(self) -> int:
         """Learn from one batch of each workspace; how many events, 0 when there are none."""
         async with self._at_log:
             knowledge = self._knowledge
-            done, heads = 0, await self._store.events.heads()
-            for workspace in await waiting(self._store, knowledge, heads):
-                done += await self._learn(knowledge, workspace, heads[workspace].position)
-            await self._leases.tend()
+            done, heads = 0, await self._store.events.read_heads()
+            for workspace in await count_waiting(self._store, knowledge, heads):
+                done += await self._learn_workspace(knowledge, workspace, heads[workspace].position)
+            await self._leases.tend_leases()
             return done
 
     async def embed_step(self) -> int:
@@ -178,25 +178,25 @@ class Indexer:
         done = 0
         if knowledge.generation != self._indexed:
             return done
-        for workspace in await knowledge.cursors():
-            rows = await knowledge.scan(workspace, VECTOR.name, pacing.EMBED_BATCH, by="rank")
+        for workspace in await knowledge.read_cursors():
+            rows = await knowledge.scan_rows(workspace, VECTOR.name, pacing.EMBED_BATCH, by="rank")
             if rows:
-                done += await self._embed(knowledge, workspace, rows)
+                done += await self._embed_workspace(knowledge, workspace, rows)
         return done
 
-    async def _learn(self, knowledge: Knowledge, workspace: str, head: int) -> int:
-        lease = await self._leases.take(workspace)
+    async def _learn_workspace(self, knowledge: Knowledge, workspace: str, head: int) -> int:
+        lease = await self._leases.take_lease(workspace)
         if lease is None:
             return 0
         # Taken out while it is learned into: when anything fails, it is read again.
         place = knowledge.generation, workspace
         cache = self._caches.pop(place, None)
         try:
-            cursor = (await knowledge.cursors()).get(workspace, Cursor())
+            cursor = (await knowledge.read_cursors()).get(workspace, Cursor())
             position = cursor.position
             if cache is None or cache.serial != cursor.serial:
                 cache = WorkspaceCache(workspace, cursor.serial)
-            events = await self._store.events.after(workspace, position, self._batch)
+            events = await self._store.events.read_after(workspace, position, self._batch)
             if not events:
                 if position < head:  # the last ones were forgotten
                     await knowledge.commit(Commit(workspace, moved=(position, head), lease=lease))
@@ -204,19 +204,21 @@ class Indexer:
             learned = await learn_batch(self._store, knowledge, cache, events, position, lease)
         except StoreFencedError as error:
             log.info("workspace %s is read anew: %s", workspace, error)
-            await self._leases.drop(workspace)
+            await self._leases.drop_lease(workspace)
             return 0
-        cache.shrink()
+        cache.shrink_cache()
         self._learned += len(events)
-        keep(self._caches, place, cache, pacing.MAX_CACHES)
+        keep_latest(self._caches, place, cache, pacing.MAX_CACHES)
         if self._own is None:
             self._memory.forget_rows(workspace, learned.rows, cache.serial)
         if any(row.kind == VECTOR.name for row in learned.rows):
-            self._embedding.wake()
+            self._embedding.wake_loop()
         return len(events)
 
-    async def _embed(self, knowledge: Knowledge, workspace: str, rows: Sequence[Row]) -> int:
-        lease = await self._leases.take(workspace)
+    async def _embed_workspace(
+        self, knowledge: Knowledge, workspace: str, rows: Sequence[Row]
+    ) -> int:
+        lease = await self._leases.take_lease(workspace)
         if lease is None:
             return 0
         gone = [row.key for row in rows if row.data]
@@ -228,7 +230,7 @@ class Indexer:
         wanted = [row.key for row in rows if not row.data]
         found = await knowledge.get(workspace, DOCUMENT.name, wanted)
         if found:
-            documents = [decoded(Document, row.data) for row in found]
+            documents = [decode_json(Document, row.data) for row in found]
             with stage("indexer.embed") as noted:
                 noted.note(documents=len(documents))
                 vectors = await self._embedder.embed([each.text for each in documents], "document")
@@ -249,13 +251,13 @@ class Indexer:
                     async with self._at_index:
                         if knowledge.generation != self._indexed:
                             return 0
-                        await self._index.upsert(points[start : start + pacing.POINTS])
+                        await self._index.upsert_points(points[start : start + pacing.POINTS])
         # One that was asked for again meanwhile has another rank, and stays.
         done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
         try:
             serial = await knowledge.commit(Commit(workspace, removed=done, lease=lease))
         except StoreFencedError:
-            await self._leases.drop(workspace)
+            await self._leases.drop_lease(workspace)
             return len(rows)
         # Neither learner nor answers keep rows of vectors: all that they keep holds still.
         cache = self._caches.get((knowledge.generation, workspace))
@@ -266,15 +268,15 @@ class Indexer:
         return len(rows)
 
 
-async def waiting(
+async def count_waiting(
     store: Store, knowledge: Knowledge, heads: Mapping[str, Head] | None = None
 ) -> Counter[str]:
     """Return how many events each workspace has to learn yet.
 
     Of the log now, or as of these heads.
     """
-    cursors = await knowledge.cursors()
-    heads = await store.events.heads() if heads is None else heads
+    cursors = await knowledge.read_cursors()
+    heads = await store.events.read_heads() if heads is None else heads
     left = Counter({name: head.position for name, head in heads.items()})
     left.subtract({name: cursor.position for name, cursor in cursors.items()})
     return +left
@@ -292,8 +294,8 @@ async def learn_batch(
     with stage("indexer.learn") as noted:
         noted.note(records=len(events))
         batch = await fold.load(cache, events, log_=store.events, knowledge=knowledge)
-        learned = await asyncio.to_thread(fold.learn, cache, batch)
-        put, removed = await asyncio.to_thread(cache.taken)
+        learned = await asyncio.to_thread(fold.learn_batch, cache, batch)
+        put, removed = await asyncio.to_thread(cache.take_changes)
         commit = Commit(
             cache.workspace,
             put=put,
@@ -324,9 +326,9 @@ class WorkspaceLeases:
         self._keepers: dict[str, LeaseKeeper] = {}
         self._used_at: dict[str, float] = {}
 
-    async def take(self, workspace: str) -> Lease | None:
+    async def take_lease(self, workspace: str) -> Lease | None:
         """Return the lease of a workspace; None while another process has it."""
-        name = self._name(workspace)
+        name = self._lease_name(workspace)
         keeper = self._keepers.get(name)
         if keeper is None:
             keeper = LeaseKeeper(self._store.leases, name, ttl=self._ttl, holder=self._holder)
@@ -335,38 +337,38 @@ class WorkspaceLeases:
         await keeper.try_take()
         return keeper.lease
 
-    async def drop(self, workspace: str) -> None:
+    async def drop_lease(self, workspace: str) -> None:
         """Give one back, to be taken again."""
-        await self._drop(self._name(workspace))
+        await self._drop_keeper(self._lease_name(workspace))
 
-    def _name(self, workspace: str) -> str:
+    def _lease_name(self, workspace: str) -> str:
         return f"learning:{self._generation()}:{workspace}"
 
-    async def _drop(self, name: str) -> None:
+    async def _drop_keeper(self, name: str) -> None:
         keeper = self._keepers.pop(name, None)
         if keeper is not None:
             await keeper.give_back()
 
-    async def tend(self) -> None:
+    async def tend_leases(self) -> None:
         """Give back those that were not used for a while."""
         if self._is_shared:
             now = time.monotonic()
             for name in [
                 each for each in self._keepers if now - self._used_at[each] > pacing.IDLE_S
             ]:
-                await self._drop(name)
+                await self._drop_keeper(name)
 
     async def give_back(self) -> None:
         """Give all back."""
         for name in list(self._keepers):
-            await self._drop(name)
+            await self._drop_keeper(name)
 
     async def close(self) -> None:
         """Give everything back, as far as the store can be asked."""
         for keeper in self._keepers.values():
             await keeper.close()
         self._keepers.clear()
-        retire(self._holder)
+        retire_holder(self._holder)
 
 
 class _Loop:
@@ -383,9 +385,9 @@ class _Loop:
 
     def start(self) -> None:
         self._work.set()
-        self._task = asyncio.create_task(self._run(), name=self._name)
+        self._task = asyncio.create_task(self._run_loop(), name=self._name)
 
-    def wake(self) -> None:
+    def wake_loop(self) -> None:
         self._work.set()
 
     async def close(self) -> None:
@@ -394,11 +396,11 @@ class _Loop:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    async def _run(self) -> None:
+    async def _run_loop(self) -> None:
         while not self._is_closing:
             self._work.clear()
             if not await self._try_step():
-                await self._wait()
+                await self._wait_for_work()
 
     async def _try_step(self) -> int:
         try:
@@ -417,7 +419,7 @@ class _Loop:
             return done
         return 0
 
-    async def _wait(self) -> None:
+    async def _wait_for_work(self) -> None:
         pause = pacing.RETRY_S if self.problem else self._poll_s
         try:
             async with asyncio.timeout(pause):

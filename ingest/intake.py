@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from aftercall.background import aside
+from aftercall.background import call_aside
 from aftercall.json_values import content_hash
 from aftercall.models import Execution, RecordReceipt, Rejection
 from aftercall.redaction import Redactor
@@ -13,7 +13,7 @@ from ingest.sampling import SuccessSampler
 from mongo.contents import execution_event
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Appended, Event
-from retrieval.knowledge.values.parameters import bounded, is_large
+from retrieval.knowledge.values.parameters import bound_call, is_large
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CLOCK_SKEW = timedelta(hours=24)
@@ -35,7 +35,7 @@ class Intake:
     """Takes executions in.
 
     `on_stored` is called after something new is durable. Without a `sampler` no success is left
-    out. What is older than `retention` is refused, so that a replay cannot count twice.
+    out. Older calls than `retention` are refused, so that a replay cannot count twice.
     `on_receipt` is given the accepted executions, also those left out, and the receipt.
     """
 
@@ -47,7 +47,7 @@ class Intake:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     on_receipt: Callable[[Sequence[Execution], RecordReceipt], None] = lambda *_: None
 
-    async def accept(
+    async def accept_executions(
         self, workspace: str, records: Sequence[Execution | Rejection], *, principal: str = OWNER
     ) -> RecordReceipt:
         """Store what can be stored; durable when this returns. One bad record harms no other.
@@ -74,8 +74,10 @@ class Intake:
                 accepted.append(record)
         if kept:
             is_much = len(kept) > _FEW or any(is_large(each.execution) for each in kept)
-            kept, events = await aside(self._events, workspace, kept, principal, when=is_much)
-            verdicts = await self._append(workspace, kept, events)
+            kept, events = await call_aside(
+                self._make_events, workspace, kept, principal, when=is_much
+            )
+            verdicts = await self._append_events(workspace, kept, events)
         for each, verdict in zip(kept, verdicts, strict=True):
             if verdict == "conflict":
                 message = (
@@ -102,16 +104,16 @@ class Intake:
         An `ExecutionConflictError` where its id is taken by one with other content.
         """
         check_age(execution.timestamp, self.clock(), self.retention)
-        receipt = await self.accept(workspace, [execution], principal=principal)
+        receipt = await self.accept_executions(workspace, [execution], principal=principal)
         if receipt.rejected:
             raise ExecutionConflictError(receipt.rejected[0].message)
         return receipt
 
-    def _events(
+    def _make_events(
         self, workspace: str, records: "Sequence[_Kept]", principal: str
     ) -> "tuple[list[_Kept], list[Event]]":
         masked = self.redactor.call
-        kept = [replace(each, execution=masked(bounded(each.execution))) for each in records]
+        kept = [replace(each, execution=masked(bound_call(each.execution))) for each in records]
         return kept, [
             execution_event(
                 workspace,
@@ -126,7 +128,7 @@ class Intake:
             for each in kept
         ]  # fmt: skip
 
-    async def _append(
+    async def _append_events(
         self, workspace: str, kept: "Sequence[_Kept]", events: Sequence[Event]
     ) -> list[Appended]:
         stored: Sequence[Appended] = ()

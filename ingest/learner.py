@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from aftercall.models import ErrorCategory, Execution, Outcome
 from aftercall.outcomes import TRANSIENT
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
-from ingest.mining import Passed, Repair, Tried
+from ingest.mining import MinedRepair, Passed, Tried
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     IssuedSuggestion,
@@ -15,7 +15,7 @@ from mongo.contents import (
     StoredPromotion,
     StoredTool,
     hour_of,
-    plain,
+    name_as_given,
 )
 from mongo.records import Counter
 from retrieval.knowledge.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_row
@@ -40,7 +40,7 @@ from retrieval.knowledge.rows.documents import (
     document_id,
     shape_of,
 )
-from retrieval.knowledge.rows.principals import agent_mark, marked, remember_mark
+from retrieval.knowledge.rows.principals import agent_mark, make_mark, remember_mark
 from retrieval.knowledge.rows.registry import tool_document_id
 from retrieval.knowledge.rows.results import error_within, is_empty
 from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
@@ -59,7 +59,7 @@ from retrieval.knowledge.tool.rules import (
     NO_SCHEMA,
     RepairRule,
     ToolKnowledge,
-    remember,
+    remember_name,
     signature_id,
     skeleton_of,
 )
@@ -130,10 +130,10 @@ def learn_failure(
     known.first_seen = min(known.first_seen or at, at)
     known.last_seen = max(known.last_seen or at, at)
     known.faults = skeleton_of(reading)
-    remember(known.agents, plain(execution.agent))
+    remember_name(known.agents, name_as_given(execution.agent))
 
 
-def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
+def learn_recoveries(repair: MinedRepair, *knowledge: ToolKnowledge) -> None:
     """Add how long a failure of the moment lasted to the tool's and the workspace's, in place."""
     if repair.edits:
         return
@@ -148,7 +148,7 @@ def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
         )
 
 
-def learn_repair(knowledge: ToolKnowledge, repair: Repair, schema_hash: str | None) -> None:
+def learn_repair(knowledge: ToolKnowledge, repair: MinedRepair, schema_hash: str | None) -> None:
     """Add a mined repair to its signature's examples and rules."""
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     known.faults = skeleton_of(repair.reading)
@@ -190,7 +190,7 @@ def learn_in_vain(knowledge: ToolKnowledge, tried: Tried) -> None:
     )  # fmt: skip
     for edits in told_by([example], tried.failed.parameters)[:1]:
         if len(edit_key(edits)) <= MAX_EDITS_LENGTH:
-            known.rule_to_update(edits).reported(tried.again.agent, "failure")
+            known.rule_to_update(edits).add_report(tried.again.agent, "failure")
 
 
 def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
@@ -199,7 +199,7 @@ def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
     One that is switched off is kept, and not shown until it is switched on; nor is another form of
     it, since what is learned becomes more general with the next example.
     """
-    if (known := knowledge.signature(removal.signature)) is None:
+    if (known := knowledge.find_signature(removal.signature)) is None:
         return
     if removal.change != "remove":
         changed = changed_places(edits_of_key(removal.edit_key))
@@ -209,7 +209,7 @@ def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
     known.rules.pop(removal.edit_key, None)
     gone = {
         each.execution_id
-        for repair in common_repairs(known.examples, known.changes(), own=True)
+        for repair in common_repairs(known.examples, known.find_common_changes(), own=True)
         if edit_key(repair.edits) == removal.edit_key
         for each in repair.mended
     }
@@ -229,11 +229,13 @@ def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading)
             del known.first_calls[least.tool_name]
         first = known.first_calls.setdefault(each.tool_name, FirstCall(tool_name=each.tool_name))
         if each.parameters_known:
-            first.learn(session, each.parameters, found.failed.parameters, each.execution_id)
+            first.learn_session(
+                session, each.parameters, found.failed.parameters, each.execution_id
+            )
 
 
-def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
-    """Whether edits could have been made to the failed call, and are not what repaired it."""
+def _is_otherwise(repair: MinedRepair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
+    """Return whether edits fit the failed call and are not what repaired it."""
     try:
         made = apply_edits(repair.failed.parameters, edits, value_sources)
     except EditDoesNotApplyError:
@@ -245,11 +247,11 @@ def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSou
     )
 
 
-def _count_repair(rule: RepairRule, repair: Repair, schema_hash: str) -> None:
+def _count_repair(rule: RepairRule, repair: MinedRepair, schema_hash: str) -> None:
     weight = _LATER if repair.certainty == "later" else 1.0
-    rule.repaired(repair.mended.agent, session_of(repair.mended), weight)
-    remember(rule.schema_hashes, schema_hash, MAX_PROFILES)
-    remember(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
+    rule.add_repair(repair.mended.agent, session_of(repair.mended), weight)
+    remember_name(rule.schema_hashes, schema_hash, MAX_PROFILES)
+    remember_name(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
     rule.last_seen = max(rule.last_seen or repair.mended.timestamp, repair.mended.timestamp)
 
 
@@ -265,20 +267,20 @@ def learn_outcome(
     if len(edit_key(edits)) > MAX_EDITS_LENGTH:
         return  # too special: such a rule would serve no one
     known = knowledge.signature_to_update(signature, category)
-    known.rule_to_update(edits).reported(agent, outcome)
+    known.rule_to_update(edits).add_report(agent, outcome)
 
 
 def success_document(workspace: str, execution: Execution) -> Document:
     """Return the document that stands for successes of this shape, with this one as its latest."""
     shape = shape_of(execution.parameters)
     text = call_text(execution.tool_name, execution.parameters, execution.context)
-    return _document(workspace, "success", execution, shape, text)
+    return _make_document(workspace, "success", execution, shape, text)
 
 
 def failure_document(workspace: str, execution: Execution, reading: ErrorReading) -> Document:
-    """The document that stands for failures of this signature, with this one as its latest."""
+    """Return the document for failures of this signature, with this one as its latest."""
     text = failure_text(execution.tool_name, reading.signature)
-    document = _document(workspace, "reflection", execution, reading.signature, text)
+    document = _make_document(workspace, "reflection", execution, reading.signature, text)
     document.signature = reading.signature
     document.category = reading.category
     return document
@@ -330,20 +332,22 @@ def evolution_id(stored: StoredPromotion) -> str:
 def add_to_document(known: Document, execution: Execution, reading: ErrorReading | None) -> None:
     """Let a document stand for one more call, in place: counts add up, the first text stays."""
     known.count += 1
-    remember(known.agents, plain(execution.agent))
-    remember(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
+    remember_name(known.agents, name_as_given(execution.agent))
+    remember_name(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
     known.last_seen = max(known.last_seen or execution.timestamp, execution.timestamp)
     if reading is not None:
         known.category = reading.category
 
 
 def session_of(execution: Execution) -> str:
-    """A short text that shows sessions apart (without one, an agent's days) and nothing else."""
+    """Return a short text that distinguishes sessions; without one, an agent's days."""
     session = execution.session_id or f"{execution.agent}\x1f{execution.timestamp:%Y-%m-%d}"
-    return marked(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
+    return make_mark(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 
 
-def _document(workspace: str, kind: Kind, execution: Execution, what: str, text: str) -> Document:
+def _make_document(
+    workspace: str, kind: Kind, execution: Execution, what: str, text: str
+) -> Document:
     return Document(
         document_id=document_id(workspace, kind, execution.server_name, execution.tool_name, what),
         kind=kind,
@@ -351,7 +355,7 @@ def _document(workspace: str, kind: Kind, execution: Execution, what: str, text:
         tool_name=execution.tool_name,
         text=text,
         count=1,
-        agents=[plain(execution.agent)],
+        agents=[name_as_given(execution.agent)],
         execution_ids=[execution.execution_id],
         last_seen=execution.timestamp,
     )
@@ -363,7 +367,7 @@ def counts_of_execution(
     """Return what one execution counts as, as often as it stands for; `reading` is of its error."""
     execution, tool = stored.execution, stored.tool_key
     row = tool_row(tool)
-    agent = _told_apart(cache, AGENTS, "", plain(execution.agent), what.MAX_AGENTS)
+    agent = _told_apart(cache, AGENTS, "", name_as_given(execution.agent), what.MAX_AGENTS)
     worked = reading is None
     names = [
         what.SUCCESS if worked else what.FAILURE,
@@ -376,7 +380,7 @@ def counts_of_execution(
         names += [f"{what.CATEGORY}{reading.category}", f"{what.SIGNATURE}{signature}"]
     if execution.tool_version is not None:
         version = _told_apart(
-            cache, VERSIONS, row, plain(execution.tool_version), what.MAX_VERSIONS
+            cache, VERSIONS, row, name_as_given(execution.tool_version), what.MAX_VERSIONS
         )
         names.append(f"{what.VERSION_SUCCESS if worked else what.VERSION_FAILURE}{version}")
     if execution.attempt > 1:
@@ -401,7 +405,7 @@ def counts_of_execution(
 
 
 def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
-    """What an answer of `/suggest` counts as, in the hour of the failure that it is about."""
+    """Return what an answer of `/suggest` counts as, in the hour of its failure."""
     hour = hour_of(issued.failed_at or issued.issued_at)
     counted = [Counter(f"{what.ANSWER}{name}", hour, issued.tool) for name in issued.answered]
     return dict.fromkeys([Counter(what.COUNTED, hour), *counted] if counted else (), 1)
@@ -409,7 +413,7 @@ def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
 
 def _told_apart(cache: WorkspaceCache, kind: RowKind[Names], key: str, name: str, most: int) -> str:
     """Return the name, or that of all others where so many are shown apart already."""
-    known = cache.made(kind, key)
+    known = cache.get_or_make(kind, key)
     if name not in known.names:
         if len(known.names) >= most:
             return what.OTHER

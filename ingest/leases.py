@@ -2,7 +2,7 @@
 
 No clock of one machine is compared with that of another. The holder beats; who waits looks whether
 the beat changes, by a clock of its own that never steps (monotonic). A holder that could not beat
-for the ttl says itself that it lost the lease, at the same time at the latest as others see it so.
+for the ttl knows itself that it lost the lease, at the same time at the latest as others see it so.
 Clocks that run at different rates, or a process that was stopped between looking and writing, are
 what tokens are for: a store refuses what a former holder writes (`mongo.errors.StoreFencedError`).
 
@@ -42,7 +42,7 @@ class _Sight(NamedTuple):
 
 
 class BeatWatch:
-    """Tells from what is seen of one lease whether its holder lives."""
+    """Find out from what is seen of one lease whether its holder lives."""
 
     def __init__(self, ttl: float, clock: Clock = time.monotonic) -> None:
         self._ttl = ttl
@@ -122,11 +122,11 @@ class LeaseKeeper:
         if not is_ours and not self._watch.is_free(seen):
             return False
         asked = self._clock()
-        if (taken := await self._leases.take(self.name, self._holder, seen)) is None:
+        if (taken := await self._leases.take_lease(self.name, self._holder, seen)) is None:
             return False
         self._lease, self._confirmed = taken, asked
         self._watch = BeatWatch(self.ttl, self._clock)
-        self._beating = asyncio.create_task(self._beat(), name=f"beats of {self.name}")
+        self._beating = asyncio.create_task(self._keep_renewing(), name=f"beats of {self.name}")
         return self.is_held
 
     async def wait(self, patience: float | None = None) -> bool:
@@ -144,7 +144,7 @@ class LeaseKeeper:
         return True
 
     def say_waiting(self) -> None:
-        """Tell once, in the log, that its last holder is looked for."""
+        """Log once that its last holder is looked for."""
         if not self._said:
             self._said = True
             log.warning(
@@ -152,7 +152,7 @@ class LeaseKeeper:
                 "it still runs", self.name, self.ttl,
             )  # fmt: skip
 
-    async def beat(self) -> bool:
+    async def renew_lease(self) -> bool:
         """Say once that we live; whether the lease is still held. The background does it by itself.
 
         After a `StoreError` it is held until the ttl has passed.
@@ -160,7 +160,7 @@ class LeaseKeeper:
         if (held := self._lease) is None:
             return False
         asked = self._clock()
-        beaten = await self._leases.beat(held)
+        beaten = await self._leases.renew_lease(held)
         now = self._lease
         if now is None or now.token != held.token:  # given back or taken again meanwhile
             return self.is_held
@@ -180,16 +180,16 @@ class LeaseKeeper:
             await self._leases.give_back(held)
 
     async def close(self) -> None:
-        """Give it back, if the store can be told; others of this host need not wait in any case."""
+        """Give it back, if the store can be reached; others of this host need not wait."""
         try:
             await self.give_back()
         except StoreError as error:
             log.warning("the lease %s was not given back: %s", self.name, error)
         finally:
             if self._own_holder:
-                retire(self._holder)
+                retire_holder(self._holder)
 
-    async def _beat(self) -> None:
+    async def _keep_renewing(self) -> None:
         """Beat as long as it is held; a beat that gets no answer does not hold up the next one."""
         period = self.ttl / _BEATS
         pause = period
@@ -221,7 +221,7 @@ class LeaseKeeper:
     async def _try_beat(self) -> bool:
         """Beat once; whether the store answered."""
         try:
-            await self.beat()
+            await self.renew_lease()
         except StoreError as error:
             log.warning("the lease %s could not be kept alive yet: %s", self.name, error)
             return False
@@ -243,12 +243,12 @@ def holder_id() -> str:
 
     `host/pid/random`. Retire it when it is not used any more.
     """
-    made = f"{_host()}/{os.getpid()}/{secrets.token_hex(6)}"
+    made = f"{_host_name()}/{os.getpid()}/{secrets.token_hex(6)}"
     _ours.add(made)
     return made
 
 
-def retire(holder: str) -> None:
+def retire_holder(holder: str) -> None:
     """Say that a holder of this process is no more: what it still holds may be taken at once."""
     _ours.discard(holder)
 
@@ -260,14 +260,14 @@ def is_gone(holder: str) -> bool:
     """
     host, _, rest = holder.partition("/")
     pid, _, _ = rest.partition("/")
-    if host != _host() or not pid.isascii() or not pid.isdigit():
+    if host != _host_name() or not pid.isascii() or not pid.isdigit():
         return False
     if int(pid) == os.getpid():
         return holder not in _ours  # of an earlier process of the same number, or retired
-    return not _lives(int(pid))
+    return not _is_alive(int(pid))
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     if os.name != "posix" or not 0 < pid < 2**31:
         return True  # elsewhere asking would end it
     try:
@@ -280,8 +280,8 @@ def _lives(pid: int) -> bool:
 
 
 @cache
-def _host() -> str:
-    """The host's name, and what shows this run of it and its numbering of processes from others."""
+def _host_name() -> str:
+    """Return the host's name with what identifies this run of it."""
     parts = []
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

@@ -1,4 +1,4 @@
-"""Repair mining: a failure, then a success of the same tool in the same session, that mended it."""
+"""Repair mining: a failure, then the success of the same tool and session that repaired it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Literal
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
 from aftercall.outcomes import TRANSIENT
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 from retrieval.knowledge.rewrites.edits import Edit, ValueSources
 from retrieval.knowledge.rewrites.inference import all_edits, infer_edits
@@ -26,7 +26,7 @@ a suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class MinedRepair:
     """A failed execution, the success that repaired it, and what the success did differently.
 
     `edits` is empty when calling again unchanged was enough, and None when what the success did
@@ -45,7 +45,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A failed call, and what somebody sent in its place in vain: the same error came back."""
+    """A failed call, and what was sent instead of it and got the same error."""
 
     failed: Execution
     again: Execution
@@ -74,17 +74,18 @@ def tried_in_vain(calls: Sequence[Execution], new: Execution, read: Read) -> Tri
     return Tried(failed, new, reading) if is_near and is_same else None
 
 
-def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]:
-    """Return the repairs of which a call is a half, in the calls of one tool in one session.
+def mine_repairs(calls: Sequence[Execution], new: Execution, read: Read) -> list[MinedRepair]:
+    """Return the repairs that a call is a half of, in the calls of one tool in one session.
 
-    Each failure is paired with the first later success that mends it. Order is by `sequence` where
-    all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
+    Each failure is paired with the first later success that repairs it. Order is by `sequence`
+    where all calls have one, else by time; a call that names the failure in `repairOf` is paired
+    first.
     """
     ordered = sorted(calls, key=lambda call: (call.timestamp, call.attempt))
     if all(call.sequence is not None for call in calls):
         ordered.sort(key=lambda call: (call.sequence, call.attempt))
     place = next(at for at, call in enumerate(ordered) if call.execution_id == new.execution_id)
-    naming = gathered((call.repair_of, (at, call)) for at, call in enumerate(ordered))
+    naming = gather_values((call.repair_of, (at, call)) for at, call in enumerate(ordered))
     repairs = []
     for at, failed in enumerate(ordered):
         if failed.error is None or (new.outcome == "failure" and failed is not ordered[place]):
@@ -99,7 +100,7 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
         successes = {e.execution_id: e for e in (*named, *near) if e.outcome == "success"}
         if new.outcome == "success" and new.execution_id not in successes:
             continue
-        repair = _mended(failed, list(successes.values()), read(failed))
+        repair = _mine_pair(failed, list(successes.values()), read(failed))
         if repair is not None and new.execution_id in (
             failed.execution_id,
             repair.mended.execution_id,
@@ -117,7 +118,7 @@ class Passed:
     between: Sequence[Execution]
 
 
-def passed(calls: Sequence[Execution], new: Execution) -> Passed | None:
+def find_passed(calls: Sequence[Execution], new: Execution) -> Passed | None:
     """Return the latest failure of the very call that works now, with what made it work.
 
     None for none.
@@ -140,30 +141,32 @@ def passed(calls: Sequence[Execution], new: Execution) -> Passed | None:
     return None
 
 
-def _mended(
+def _mine_pair(
     failed: Execution, successes: Sequence[Execution], reading: ErrorReading
-) -> Repair | None:
+) -> MinedRepair | None:
     value_sources = ValueSources(reading.faults, failed.context)
-    otherwise: Repair | None = None
+    otherwise: MinedRepair | None = None
     for rank, success in enumerate(successes):
         if success.suggestion_id is not None:
             # It followed our suggestion and is counted as its outcome; here what changed is kept.
             every = all_edits(failed.parameters, success.parameters, value_sources)
-            return Repair(failed, success, reading, None, "followed", every) if not rank else None
+            return (
+                MinedRepair(failed, success, reading, None, "followed", every) if not rank else None
+            )
         certainty: Certainty = (
             "stated" if success.repair_of is not None else "later" if rank else "next"
         )
         if same_json(success.parameters, failed.parameters):
             # The same call worked later: a repair only where waiting or trying again is one.
             may_pass = reading.category in _MAY_PASS
-            return Repair(failed, success, reading, [], certainty) if may_pass else None
+            return MinedRepair(failed, success, reading, [], certainty) if may_pass else None
         edits = None
         if reading.category not in TRANSIENT:
             edits = infer_edits(failed.parameters, success.parameters, reading, value_sources)
         if not edits and (certainty == "later" or otherwise is not None):
             continue
         every = all_edits(failed.parameters, success.parameters, value_sources)
-        repair = Repair(failed, success, reading, edits or None, certainty, every)
+        repair = MinedRepair(failed, success, reading, edits or None, certainty, every)
         if edits:
             return repair
         otherwise = repair

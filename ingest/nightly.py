@@ -48,7 +48,7 @@ class NightlyJob:
     """One run: on a generation, with a reading side of its own over it.
 
     `open_model` is called when a step first needs the embedder, which its maker closes; `keeper`
-    holds the lease, and is None where no one else can be at it, as in a rebuild; events expire at
+    holds the lease, and is `None` where no one else can be at it, as in a rebuild; events expire at
     the age of `retention`, at most a day's worth a run unless `expire_all`.
     """
 
@@ -63,13 +63,13 @@ class NightlyJob:
     on_progress: OnProgress = lambda *_: None
     _embedder: Embedder | None = field(default=None, init=False)
 
-    async def embedder(self) -> Embedder:
+    async def open_embedder(self) -> Embedder:
         """Return the model, opened once."""
         if self._embedder is None:
             self._embedder = await self.open_model()
         return self._embedder
 
-    def check(self) -> None:
+    def check_lease(self) -> None:
         """Go on only as the one who does it."""
         if self.keeper is not None and not self.keeper.is_held:
             raise NightlyLostError(_LOST)
@@ -83,7 +83,7 @@ class NightlyJob:
         lasts: bool = False,
     ) -> None:
         """Write results, if this is still ours to do; with `lasts` as `Commit.lasts`."""
-        self.check()
+        self.check_lease()
         lease = self.keeper.lease if self.keeper else None
         commit = Commit(workspace, list(put), list(removed), lease=lease, lasts=lasts)
         try:
@@ -138,14 +138,14 @@ async def take_lease(store: Store, ttl: float, name: str = LEASE) -> LeaseKeeper
     """
     keeper = LeaseKeeper(store.leases, name, ttl=ttl)
     try:
-        await _take(keeper, ttl)
+        await _take_lease(keeper, ttl)
     except BaseException:
         await keeper.close()
         raise
     return keeper
 
 
-async def _take(keeper: LeaseKeeper, ttl: float) -> None:
+async def _take_lease(keeper: LeaseKeeper, ttl: float) -> None:
     while not await keeper.try_take():
         if keeper.is_held_elsewhere:
             raise NightlyBusyError(
@@ -176,7 +176,7 @@ async def run_steps(job: NightlyJob, steps: Mapping[str, Step]) -> NightlyReport
     all was done without one.
     """
     started_at, started = job.clock(), time.monotonic()
-    reports = [await _run(name, step, job) for name, step in steps.items()]
+    reports = [await _run_step(name, step, job) for name, step in steps.items()]
     seconds = round(time.monotonic() - started, 1)
     report = NightlyReport(started_at=started_at, seconds=seconds, steps=reports)
     if job.keeper is not None:
@@ -190,8 +190,8 @@ async def last_report(store: Store) -> NightlyReport | None:
     return NightlyReport.model_validate_json(fact) if fact else None
 
 
-async def _run(name: str, step: Step, job: NightlyJob) -> StepReport:
-    job.check()
+async def _run_step(name: str, step: Step, job: NightlyJob) -> StepReport:
+    job.check_lease()
     started = time.monotonic()
     job.on_progress(name, 0)
     counts: dict[str, int] = {}
@@ -202,7 +202,7 @@ async def _run(name: str, step: Step, job: NightlyJob) -> StepReport:
         raise
     except (StoreError, AftercallError, OSError) as error:
         problem = " ".join(str(error).split())
-        # Told to the operator in one line, without a traceback.
+        # The operator reads it in one line, without a traceback.
         log.error("the nightly step %s failed: %s", name, problem)  # noqa: TRY400
     except Exception:
         problem = "an internal error; see the log"

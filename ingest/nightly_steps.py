@@ -22,7 +22,7 @@ from ingest.pacing import BATCH
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.paging import all_rows
-from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
+from mongo.records import Cursor, Removal, Row, ToolKey, decode_json, encode_json
 from retrieval.knowledge.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.knowledge.fitting import refit_scaling
 from retrieval.knowledge.memory import (
@@ -39,11 +39,11 @@ from retrieval.knowledge.patterns.consolidation import (
     Lesson,
     subjects_of,
 )
-from retrieval.knowledge.patterns.groups import MAX_FAILURES, grouped, merged
+from retrieval.knowledge.patterns.groups import MAX_FAILURES, group_failures, merge_group
 from retrieval.knowledge.patterns.lessons import lesson_of_pattern
 from retrieval.knowledge.rows.documents import Document, Kind
-from retrieval.knowledge.rows.log import executions
-from retrieval.knowledge.tool.causes import NO_CHANGES, changes_of
+from retrieval.knowledge.rows.log import read_executions
+from retrieval.knowledge.tool.causes import NO_CHANGES, find_place_changes
 from retrieval.knowledge.tool.record import ToolRecord
 
 log = logging.getLogger("aftercall.nightly")
@@ -52,12 +52,12 @@ _BEGINNING = 100
 """Bytes: a document states its id first (a UUID) and then its kind; most are not worth decoding."""
 
 
-async def consolidate(job: NightlyJob) -> dict[str, int]:
+async def consolidate_patterns(job: NightlyJob) -> dict[str, int]:
     """Bring the patterns of every workspace up to its documents."""
     done = {"documents": 0, "embedded": 0, "patterns": 0, "removed": 0}
-    for workspace in await job.knowledge.cursors():
+    for workspace in await job.knowledge.read_cursors():
         await _Consolidation(job, workspace, done).run()
-        await job.commit(workspace, [Row(CONSOLIDATED, "", encoded(job.clock()))])
+        await job.commit(workspace, [Row(CONSOLIDATED, "", encode_json(job.clock()))])
     return done
 
 
@@ -69,55 +69,59 @@ class _Consolidation:
 
     async def run(self) -> None:
         known: dict[ToolKey | None, list[Row]] = defaultdict(list)
-        async for row in self._rows(PATTERN):
+        async for row in self._read_rows(PATTERN):
             known[row.tool].append(row)
-        async for row in self._rows(STATISTICS.name):
+        async for row in self._read_rows(STATISTICS.name):
             if row.tool is not None:
-                await self._consolidate(row.tool, known.pop(row.tool, []))
-        await self._put([], [row.key for rows in known.values() for row in rows])
+                await self._consolidate_tool(row.tool, known.pop(row.tool, []))
+        await self._put_rows([], [row.key for rows in known.values() for row in rows])
 
-    def _rows(self, kind: str, tool: ToolKey | None = None) -> AsyncIterator[Row]:
+    def _read_rows(self, kind: str, tool: ToolKey | None = None) -> AsyncIterator[Row]:
         return all_rows(self._job.knowledge, self._workspace, kind, tool=tool)
 
-    async def _consolidate(self, tool: ToolKey, before: list[Row]) -> None:
+    async def _consolidate_tool(self, tool: ToolKey, before: list[Row]) -> None:
         lines = [
-            row.data async for row in self._rows(DOCUMENT.name, tool) if is_of(row, "reflection")
+            row.data
+            async for row in self._read_rows(DOCUMENT.name, tool)
+            if is_of(row, "reflection")
         ]
         self._done["documents"] += len(lines)
         self._job.on_progress("patterns", self._done["documents"])
         if lines or before:
-            await self._tool(tool, lines, before)
+            await self._patterns_of_tool(tool, lines, before)
 
-    async def _tool(self, tool: ToolKey, lines: Sequence[bytes], before: list[Row]) -> None:
+    async def _patterns_of_tool(
+        self, tool: ToolKey, lines: Sequence[bytes], before: list[Row]
+    ) -> None:
         record = ToolRecord(
             key=tool,
-            tool=found.tool if (found := await self._job.memory.tool(tool)) else None,
-            knowledge=await self._job.memory.knowledge(tool),
+            tool=found.tool if (found := await self._job.memory.find_tool(tool)) else None,
+            knowledge=await self._job.memory.read_knowledge(tool),
         )
-        previous = [decoded(ConsolidatedPattern, row.data) for row in before]
-        failures = await asyncio.to_thread(_failures, lines, record)
-        groups, embedded = await grouped(tool, previous, failures, self._job.embedder)
+        previous = [decode_json(ConsolidatedPattern, row.data) for row in before]
+        failures = await asyncio.to_thread(_read_failures, lines, record)
+        groups, embedded = await group_failures(tool, previous, failures, self._job.open_embedder)
         self._done["embedded"] += embedded
 
         def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> Lesson:
             return lesson_of_pattern(pattern, members, record)
 
-        patterns = [merged(each, lesson_of) for each in groups]
+        patterns = [merge_group(each, lesson_of) for each in groups]
         types = await self._error_types(patterns)
         made = [
-            _row(tool, each.model_copy(update={"error_type": types[each.pattern_id]}))
+            _pattern_row(tool, each.model_copy(update={"error_type": types[each.pattern_id]}))
             for each in patterns
         ]
         unchanged = {row.key: replace(row, serial=0) for row in before}
         removed = unchanged.keys() - {row.key for row in made}
         changed = [row for row in made if unchanged.get(row.key) != row]
         self._done["patterns"] += len(made)
-        await self._put(changed, sorted(removed))
+        await self._put_rows(changed, sorted(removed))
 
     async def _error_types(self, patterns: Sequence[ConsolidatedPattern]) -> dict[str, str]:
         """Return the type of the latest errors of each pattern; as before where none is left."""
         ids = [name for each in patterns for name in each.execution_ids]
-        stored = await executions(self._job.store.events, self._workspace, ids)
+        stored = await read_executions(self._job.store.events, self._workspace, ids)
         types = {
             each.execution.execution_id: each.execution.error.type
             for each in stored
@@ -129,7 +133,7 @@ class _Consolidation:
             found[pattern.pattern_id] = max(given, key=given.count, default=pattern.error_type)
         return found
 
-    async def _put(self, rows: Sequence[Row], removed: Sequence[str]) -> None:
+    async def _put_rows(self, rows: Sequence[Row], removed: Sequence[str]) -> None:
         if rows or removed:
             await self._job.commit(
                 self._workspace, rows, [Removal(PATTERN, each) for each in removed]
@@ -137,8 +141,8 @@ class _Consolidation:
             self._done["removed"] += len(removed)
 
 
-def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
-    documents = (decoded(Document, line) for line in lines)
+def _read_failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
+    documents = (decode_json(Document, line) for line in lines)
     frequent = nlargest(MAX_FAILURES, documents, key=lambda each: (each.count, each.document_id))
     knowledge = record.knowledge
     names = {
@@ -149,7 +153,7 @@ def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
     found = []
     for each in frequent:
         signature = each.signature or ""
-        known = knowledge.signature(signature) if knowledge is not None else None
+        known = knowledge.find_signature(signature) if knowledge is not None else None
         places = dict(known.faults) if known is not None else {}
         found.append(
             Failure(
@@ -165,17 +169,17 @@ def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
                 first_seen=known.first_seen if known is not None else None,
                 mended=known.mends if known is not None else 0,
                 followed=sum(rule.successes for rule in known.rules.values()) if known else 0,
-                changes=changes_of(known.examples) if known is not None else NO_CHANGES,
+                changes=find_place_changes(known.examples) if known is not None else NO_CHANGES,
             )
         )
     return found
 
 
-def _row(tool: ToolKey, pattern: ConsolidatedPattern) -> Row:
+def _pattern_row(tool: ToolKey, pattern: ConsolidatedPattern) -> Row:
     """Ranked by failures, of equals the latest seen first."""
     seen = 0 if pattern.last_seen is None else max(0, int(pattern.last_seen.timestamp()))
     rank = (min(pattern.count, _MOST_FAILURES) << 34) + min(seen, (1 << 34) - 1)
-    return Row(PATTERN, pattern.pattern_id, encoded(pattern, sparse=True), tool, rank)
+    return Row(PATTERN, pattern.pattern_id, encode_json(pattern, sparse=True), tool, rank)
 
 
 def is_of(row: Row, kind: Kind) -> bool:
@@ -189,13 +193,13 @@ _ERASED_AT_ONCE = 2_000
 """Events in one deletion: a fraction of a second in which others wait."""
 
 
-async def recalibrate(job: NightlyJob) -> dict[str, int]:
+async def recalibrate_workspaces(job: NightlyJob) -> dict[str, int]:
     """Fit each workspace's scaling again; one that is worse on the newest outcomes is not taken."""
     changed = 0
-    for workspace in await job.knowledge.cursors():
-        rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
-        judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
-        before = await job.memory.scaling(workspace)
+    for workspace in await job.knowledge.read_cursors():
+        rows = await job.knowledge.scan_rows(workspace, JUDGED.name, _LATEST, by="rank")
+        judged = [each for row in rows if (each := JUDGED.decode_row(row)).estimate is not None]
+        before = await job.memory.read_scaling(workspace)
         scaling = Scaling()
         if len(judged) >= ENOUGH_OUTCOMES:
             scaling = await asyncio.to_thread(
@@ -208,7 +212,7 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
         if scaling.model_copy(update={"fitted_at": before.fitted_at}) == before:
             continue
         scaling = scaling.model_copy(update={"fitted_at": job.clock()})
-        await job.commit(workspace, [Row(CALIBRATION, "", encoded(scaling))])
+        await job.commit(workspace, [Row(CALIBRATION, "", encode_json(scaling))])
         changed += 1
         log.info(
             "confidence of workspace %s is scaled by %.2f and shifted by %.2f, from %d outcomes",
@@ -219,14 +223,14 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
 
 async def cluster_axes(job: NightlyJob) -> dict[str, int]:
     """Cluster the boundary axes of every workspace again."""
-    books = [await job.memory.axis_book(each) for each in await job.knowledge.cursors()]
+    books = [await job.memory.axis_book(each) for each in await job.knowledge.read_cursors()]
     if not any(book.axes for book in books):
         return {"workspaces": 0}
-    job.check()
+    job.check_lease()
     clusterer = AxisClusterer(
         knowledge=lambda: job.knowledge,
         memory=job.memory,
-        embedder=await job.embedder(),
+        embedder=await job.open_embedder(),
         clock=job.clock,
     )
     return {"workspaces": len(await clusterer.cluster_all())}
@@ -236,7 +240,7 @@ _AT_ONCE = timedelta(days=1)
 _EXPIRED_UNTIL = "expired until"
 
 
-async def expire(job: NightlyJob) -> dict[str, int]:
+async def expire_events(job: NightlyJob) -> dict[str, int]:
     """Fold events that are older than the retention into the base, and delete them a day later.
 
     The base never passes the cursor of the current generation. A kill in between repeats at most a
@@ -251,12 +255,12 @@ async def expire(job: NightlyJob) -> dict[str, int]:
     edge = wanted if job.expire_all else min(wanted, until + _AT_ONCE)
     done[DAYS_LEFT] = ceil((wanted - edge) / _AT_ONCE)
     base, through = await job.store.open_generation(0), dict[str, int]()
-    for workspace, cursor in (await job.knowledge.cursors()).items():
-        known = (await base.cursors()).get(workspace, Cursor())
+    for workspace, cursor in (await job.knowledge.read_cursors()).items():
+        known = (await base.read_cursors()).get(workspace, Cursor())
         position, cache = known.position, WorkspaceCache(workspace, known.serial)
         while True:
-            job.check()
-            events = await job.store.events.after(workspace, position, BATCH)
+            job.check_lease()
+            events = await job.store.events.read_after(workspace, position, BATCH)
             old = [e for e in events if e.received_at < edge and e.position <= cursor.position]
             if not old:
                 break
@@ -273,7 +277,7 @@ async def expire(job: NightlyJob) -> dict[str, int]:
         # workspaces are in one file, so one of them will do.
         await job.commit(taught[0], lasts=True)
     for workspace, position in through.items():
-        while erased := await job.store.events.erase(
+        while erased := await job.store.events.erase_events(
             workspace, position, edge - fold.MARGIN, _ERASED_AT_ONCE
         ):
             done["events"] += erased
@@ -283,16 +287,16 @@ async def expire(job: NightlyJob) -> dict[str, int]:
 
 
 async def _expired_until(job: NightlyJob, wanted: datetime) -> datetime:
-    """Where the last run stopped; before the first one where the events begin."""
+    """Return where the last run stopped; before the first one where the events begin."""
     if fact := await job.store.metadata.get(_EXPIRED_UNTIL):
         return datetime.fromisoformat(fact)
     events = job.store.events
-    first = [await events.after(each, 0, 1) for each in await events.heads()]
+    first = [await events.read_after(each, 0, 1) for each in await events.read_heads()]
     return min((event.received_at for [event] in filter(None, first)), default=wanted)
 
 
 RESULTS: Mapping[str, Step] = {
-    "patterns": consolidate, "calibration": recalibrate, "axes": cluster_axes
+    "patterns": consolidate_patterns, "calibration": recalibrate_workspaces, "axes": cluster_axes
 }  # fmt: skip
 """The steps whose results a new generation needs before it is current."""
-STEPS: Mapping[str, Step] = {**RESULTS, "expiry": expire}
+STEPS: Mapping[str, Step] = {**RESULTS, "expiry": expire_events}

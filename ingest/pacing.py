@@ -1,7 +1,7 @@
 """Who goes first: all tuning of learning next to recording and answering, in one place.
 
 One processor and one interpreter lock are shared by what arrives, what is asked, and what is
-learned. What arrives goes first: a burst is let pass before it is learned. Learning goes before
+learned. Arriving calls go first: a burst is let pass before it is learned. Learning goes before
 vectors, since most is found without one. Answers go before both (`aftercall.background.Precedence`,
 which threads of learning ask). The figures are of `python -m bench.service` on two cores.
 """
@@ -61,8 +61,8 @@ FOLLOW_IDLE_S = 2.0
 # What is kept, and what comes later
 
 MUCH = 150
-"""Events between two calls of `Indexer.rest` from which on the learner keeps tools decoded: each
-read again takes some 5 ms, where it is used much."""
+"""From so many events between two calls of `Indexer.hand_over_known` on, the learner keeps tools
+decoded: reading a much used one again takes some 5 ms."""
 MAX_CACHES = 16
 """Workspaces whose rows the learner keeps."""
 GIVE_BACK_S = 3.0
@@ -84,8 +84,8 @@ the model's time, so that questions come first."""
 
 
 def let_answers_pass() -> None:
-    """In a thread that learns: wait while an answer is made, `COURTESY_S` at most."""
-    ANSWERS.let(COURTESY_S)
+    """Wait, in a learning thread, while an answer is made: `COURTESY_S` at most."""
+    ANSWERS.let_others(COURTESY_S)
 
 
 class Pacing:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from embeddings.protocol import Embedder
-from ingest.indexer import Indexer, waiting
+from ingest.indexer import Indexer, count_waiting
 from ingest.leases import LeaseKeeper
 from ingest.nightly import REBUILD, NightlyJob, run_steps
 from ingest.nightly_steps import RESULTS
@@ -51,7 +51,7 @@ class Rebuilt:
     seconds: float
 
 
-async def rebuild(
+async def rebuild_generation(
     *,
     store: Store,
     embedder: Embedder,
@@ -74,20 +74,20 @@ async def rebuild(
     try:
         if not await only_one.wait(patience=1.5 * lease_s):
             raise RebuildRefusedError("another rebuild is running; wait for it, or stop it")
-        await store.refresh()  # one that was waited for has switched meanwhile
+        await store.refresh_generation()  # one that was waited for has switched meanwhile
         generation = store.knowledge.generation + 1
         knowledge = await store.open_generation(generation)
         index = await open_index(generation)
         try:
-            records = await _learned(
+            records = await _learn_all(
                 store, knowledge, index, embedder, lease_s, on_progress, carries=carries
             )
-            vectors = await index.count()
+            vectors = await index.count_points()
         finally:
             # Before the switch: an embedded one is opened by the service that runs.
             await index.close()
-        documents = await knowledge.count(DOCUMENT.name)
-        await store.switch(generation, facts(generation))
+        documents = await knowledge.count_rows(DOCUMENT.name)
+        await store.switch_generation(generation, facts(generation))
         return Rebuilt(
             records=records,
             documents=documents,
@@ -99,7 +99,7 @@ async def rebuild(
         await only_one.close()
 
 
-async def _learned(
+async def _learn_all(
     store: Store,
     knowledge: Knowledge,
     index: VectorIndex,
@@ -122,22 +122,22 @@ async def _learned(
     done = 0
     try:
         for _ in range(_ROUNDS):
-            left = (await waiting(store, knowledge)).total()
+            left = (await count_waiting(store, knowledge)).total()
             if not left and done:
                 break
             before = done
 
-            def learned(count: int, before: int = before, left: int = left) -> None:
+            def report_learned(count: int, before: int = before, left: int = left) -> None:
                 on_progress(before + count, before + max(left, count))
 
-            learned(0)
-            done += await _persistently(partial(indexer.catch_up, learned))
+            report_learned(0)
+            done += await _retry_step(partial(indexer.catch_up, report_learned))
         if carries:
             await carry_over(store.knowledge, knowledge)
         job = NightlyJob(
             store=store,
             memory=memory,
-            open_model=lambda: _given(embedder),
+            open_model=lambda: _give_embedder(embedder),
             keeper=None,
             knowledge=knowledge,
         )
@@ -149,17 +149,17 @@ async def _learned(
 
 async def carry_over(current: Knowledge, anew: Knowledge) -> None:
     """Give the new generation the results of the nightly job, whose ids and names last."""
-    for workspace in await current.cursors():
+    for workspace in await current.read_cursors():
         for kind in NIGHTLY:
             rows = [row async for row in all_rows(current, workspace, kind)]
             await anew.commit(Commit(workspace, put=rows))
 
 
-async def _given(embedder: Embedder) -> Embedder:
+async def _give_embedder(embedder: Embedder) -> Embedder:
     return embedder
 
 
-async def _persistently(step: Callable[[], Awaitable[int]]) -> int:
+async def _retry_step(step: Callable[[], Awaitable[int]]) -> int:
     """Do a step; a server that is away for a moment does not undo the work of hours."""
     began: float | None = None
     while True:

@@ -62,7 +62,7 @@ class SuccessSampler:
         is_attempt = execution.attempt > 1 or execution.repair_of or execution.suggestion_id
         if is_attempt or (tool, execution.session_id or "") in self._failed:
             return 1
-        rate = self._rate(tool)
+        rate = self._rate_of(tool)
         digest = hashlib.sha256(execution.execution_id.encode()).digest()
         if rate.tokens >= 1:
             rate.tokens -= 1
@@ -78,7 +78,7 @@ class SuccessSampler:
         if rate is not None:
             rate.left_out += stood_for - 1
 
-    def _rate(self, tool: ToolKey) -> _Rate:
+    def _rate_of(self, tool: ToolKey) -> _Rate:
         now = self._clock()
         if (rate := self._rates.get(tool)) is None:
             rate = self._rates[tool] = _Rate(max(1.0, self._per_minute), now)

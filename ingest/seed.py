@@ -8,7 +8,7 @@ from aftercall.json_patch import same_json
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError
 from retrieval.knowledge.rows.documents import CommonMistakes, SeedEntry
-from retrieval.knowledge.values.scalars import catalogue
+from retrieval.knowledge.values.scalars import read_catalogue
 
 
 class SeedCorpusError(ValueError):
@@ -23,18 +23,18 @@ def load_seed(text: str | None = None) -> CommonMistakes:
     shipped = files("ingest") / "seed_corpus.jsonl"
     lines = (shipped.read_text("utf-8") if text is None else text).splitlines()
     entries = [
-        _entry(number, line)
+        _read_entry(number, line)
         for number, line in enumerate(lines, start=1)
         if line.strip() and not line.startswith("#")
     ]
     return CommonMistakes(entries)
 
 
-def _entry(number: int, line: str) -> SeedEntry:
+def _read_entry(number: int, line: str) -> SeedEntry:
     try:
         entry = SeedEntry.model_validate_json(line)
         if entry.catalogue:
-            catalogue(entry.catalogue)
+            read_catalogue(entry.catalogue)
         if entry.edits and not same_json(apply_edits(entry.failed, entry.edits), entry.successful):
             raise SeedCorpusError(f"line {number}: the edits do not give the successful example")
     except (ValidationError, EditDoesNotApplyError, KeyError) as error:

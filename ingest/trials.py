@@ -13,7 +13,7 @@ pages" and "translate 12 pages" meet.
 
 Tallies of health come out the same in whatever order and batches the records arrive, to rounding;
 so do the lists of latest events, for each keeps its latest by time. Where a table is full and one
-entry makes room for another, the order decides which.
+entry makes space for another, the order decides which.
 """
 
 import re
@@ -27,7 +27,14 @@ from aftercall.outcomes import referral_of
 from embeddings.text import MAX_TEXT
 from ingest.learner import session_of
 from ingest.workspace import WorkspaceCache
-from mongo.contents import BETWEEN, Called, CorrectionRecord, FailureRecord, StoredExecution, plain
+from mongo.contents import (
+    BETWEEN,
+    Called,
+    CorrectionRecord,
+    FailureRecord,
+    StoredExecution,
+    name_as_given,
+)
 from mongo.records import OWNER, ToolKey
 from retrieval.knowledge.memory import (
     AXES,
@@ -58,7 +65,7 @@ from retrieval.knowledge.rows.health import (
     remember_event,
     remember_referral,
     remember_user,
-    short,
+    shorten_line,
 )
 from retrieval.knowledge.rows.health_signals import is_earlier, method_of
 from retrieval.knowledge.rows.principals import key_mark
@@ -70,13 +77,13 @@ from retrieval.knowledge.rows.statistics import (
     ToolTrials,
     Trial,
     TrialKind,
-    merged,
-    moment_of,
+    merge_trials,
+    trial_moment,
     trial_of,
     trial_of_call,
     with_trial,
 )
-from retrieval.knowledge.tool.rules import remember
+from retrieval.knowledge.tool.rules import remember_name
 
 _MAX_MESSAGE = 500
 """Characters kept of an error message: it is shown, not searched."""
@@ -100,13 +107,13 @@ def learn_trial(
 ) -> None:
     """Count an execution, in place; `reading` is of its error, `weakness` states why it is weak."""
     execution, tool, at = stored.execution, stored.tool_key, stored.execution.timestamp
-    known = cache.made(STATISTICS, tool_row(tool))
+    known = cache.get_or_make(STATISTICS, tool_row(tool))
     version = execution.tool_version or NO_VERSION
     is_referral = reading is not None and reading.category == "wrong_tool_boundary"
     kind: TrialKind = "referral" if is_referral else "weak" if weakness else execution.outcome
     bare = not (execution.context or "").strip()
     trial = trial_of(at, execution.execution_id, kind, stored.principal, bare=bare)
-    marked = _counted(cache, tool, execution.execution_id)
+    marked = _read_counted(cache, tool, execution.execution_id)
     counted_in = known.version_to_update(marked.version if marked else version)
     counted_in.add(trial, at, marked.outcome if marked else None)
     _learn_scenario(
@@ -120,7 +127,7 @@ def learn_trial(
         at=at,
         message=execution.error.message if execution.error else None,
         execution_id=execution.execution_id,
-        agent=plain(execution.agent),
+        agent=name_as_given(execution.agent),
     )
     cache.put(STATISTICS, tool_row(tool), tool=tool)
 
@@ -129,17 +136,17 @@ def learn_mark(
     cache: WorkspaceCache, mark: FailureRecord, called: Called | None, position: int
 ) -> None:
     """Count a marked failure, in place; `called` is the call of its tool that it names."""
-    known, at = cache.made(STATISTICS, tool_row(mark.tool)), mark.marked_at
+    known, at = cache.get_or_make(STATISTICS, tool_row(mark.tool)), mark.marked_at
     version = mark.version or NO_VERSION
     trial = trial_of(at, mark.execution_id or mark.mark_id, mark.severity, mark.principal)
     before = None
     if mark.execution_id is not None:
-        before = _counted(cache, mark.tool, mark.execution_id)
+        before = _read_counted(cache, mark.tool, mark.execution_id)
         if before is None and called is not None and called.tool == mark.tool:
             before = Counted(called.version or NO_VERSION, called.outcome)
-        _count(cache, mark.tool, mark.execution_id, Counted(version, "failure"))
+        _note_counted(cache, mark.tool, mark.execution_id, Counted(version, "failure"))
     if before is not None and before.version != version:
-        _move(known, trial.key, before, version)
+        _move_trial(known, trial.key, before, version)
         before = None
     outcome = None if before is None else before.outcome
     known.version_to_update(version).add(trial, at, outcome)
@@ -161,18 +168,18 @@ def learn_mark(
     cache.put(MARKED, tool_row(mark.tool), tool=mark.tool)
     if mark.execution_id is not None and (called is None or called.outcome != "success"):
         return  # the call itself is known as a failure
-    health = cache.made(HEALTH, tool_row(mark.tool))
+    health = cache.get_or_make(HEALTH, tool_row(mark.tool))
     remember_user(health, mark.principal)
     marked = Marked(
         at=at,
         execution_id=mark.execution_id or mark.mark_id,
         severity=mark.severity,
-        message=short(mark.error_message, _MAX_HEALTH_MESSAGE),
+        message=shorten_line(mark.error_message, _MAX_HEALTH_MESSAGE),
         by=key_mark(mark.principal),
     )
     remember_event(health.marks, marked)
     _in_trouble(health, at)
-    _put(cache, mark.tool, health)
+    _put_health(cache, mark.tool, health)
 
 
 def learn_correction(
@@ -180,12 +187,14 @@ def learn_correction(
 ) -> None:
     """Count a user's correction of a call, in place."""
     tool, at = called.tool, correction.corrected_at
-    known = cache.made(STATISTICS, tool_row(tool))
+    known = cache.get_or_make(STATISTICS, tool_row(tool))
     own_version = called.version or NO_VERSION
     trial = trial_of(at, correction.execution_id, "low", correction.principal)
-    before = _counted(cache, tool, correction.execution_id) or Counted(own_version, called.outcome)
+    before = _read_counted(cache, tool, correction.execution_id) or Counted(
+        own_version, called.outcome
+    )
     known.version_to_update(before.version).add(trial, at, before.outcome)
-    _count(cache, tool, correction.execution_id, Counted(before.version, "failure"))
+    _note_counted(cache, tool, correction.execution_id, Counted(before.version, "failure"))
     _learn_scenario(
         cache,
         known.scenarios,
@@ -200,13 +209,16 @@ def learn_correction(
     )
     cache.put(STATISTICS, tool_row(tool), tool=tool)
     cache.put(MARKED, tool_row(tool), tool=tool)
-    health, axes = cache.made(HEALTH, tool_row(tool)), normalised_axes(correction.boundary_axes)
+    health, axes = (
+        cache.get_or_make(HEALTH, tool_row(tool)),
+        normalised_axes(correction.boundary_axes),
+    )
     corrected = Corrected(
         at=at,
         correction_id=correction.correction_id,
         execution_id=correction.execution_id,
         kind=correction.kind,
-        text=short(correction.text),
+        text=shorten_line(correction.text),
         axes=list(axes)[:_MAX_AXES],
         by=key_mark(correction.principal),
     )
@@ -215,7 +227,7 @@ def learn_correction(
     remember_event(health.recent_corrections, corrected)
     _in_trouble(health, at)
     _count_axes(cache, axes, at)
-    _put(cache, tool, health)
+    _put_health(cache, tool, health)
 
 
 def scenario_id(tool: ToolKey, version: str | None, scenario: str) -> str:
@@ -233,25 +245,27 @@ def _scenario_id(tool: ToolKey, version: str, scenario: str) -> str:
     return document_id(tool.workspace, "scenario", tool.server_name, tool.tool_name, what)
 
 
-def _counted(cache: WorkspaceCache, tool: ToolKey, execution_id: str) -> Counted | None:
+def _read_counted(cache: WorkspaceCache, tool: ToolKey, execution_id: str) -> Counted | None:
     notes = cache.get(CALL, execution_id)
     found = notes.counted.get(tool_row(tool)) if notes else None
     return Counted(*found) if found else None
 
 
-def _count(cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Counted) -> None:
-    cache.made(CALL, execution_id).counted[tool_row(tool)] = counted
+def _note_counted(
+    cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Counted
+) -> None:
+    cache.get_or_make(CALL, execution_id).counted[tool_row(tool)] = counted
     cache.put(CALL, execution_id)
 
 
-def _move(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
+def _move_trial(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
     if (left := known.versions.get(counted.version)) is None:
         return  # forgotten, with the call in it
     taken = left.take_out(key, counted.outcome)
     if not (left.trials or left.successes or left.failures):
         del known.versions[counted.version]
     if taken is not None:
-        known.version_to_update(version).add(taken, moment_of(taken))
+        known.version_to_update(version).add(taken, trial_moment(taken))
 
 
 def _remember_tags(known: dict[str, datetime], tags: tuple[str, ...], at: datetime) -> None:
@@ -275,7 +289,7 @@ def _learn_scenario(
     execution_id: str | None,
     agent: str | None = None,
 ) -> None:
-    """Add a use to its scenario's document; in a full table the least recent makes room."""
+    """Add a use to its scenario's document; in a full table the least recent makes space."""
     if not scenario or scenario.isspace():
         return
     identity = scenario_id(tool, version, scenario)
@@ -297,7 +311,7 @@ def _learn_scenario(
         message=message[:_MAX_MESSAGE] if message else None,
     )
     if (document := cache.get(DOCUMENT, identity)) is not None:
-        _merge(document, new, trial, at)
+        _merge_use(document, new, trial, at)
     cache.put_document(document or new, position, tool)
 
 
@@ -319,7 +333,7 @@ def _has_room(
     return True
 
 
-def _merge(document: Document, use: Document, trial: Trial, at: datetime) -> None:
+def _merge_use(document: Document, use: Document, trial: Trial, at: datetime) -> None:
     """Add a use in place: each call counts once, the latest failure's message is shown."""
     known = document.trials
     if use.message:
@@ -330,12 +344,12 @@ def _merge(document: Document, use: Document, trial: Trial, at: datetime) -> Non
         document.count += 1
         document.trials = with_trial(known, trial, MAX_SCENARIO_TRIALS)
     else:
-        document.trials = merged(known, use.trials, limit=MAX_SCENARIO_TRIALS)
+        document.trials = merge_trials(known, use.trials, limit=MAX_SCENARIO_TRIALS)
     document.last_seen = max(at, document.last_seen or at)
     for agent in use.agents:
-        remember(document.agents, agent)
+        remember_name(document.agents, agent)
     for execution_id in use.execution_ids:
-        remember(document.execution_ids, execution_id, MAX_EXECUTION_IDS)
+        remember_name(document.execution_ids, execution_id, MAX_EXECUTION_IDS)
 
 
 _MAX_AXES = 8
@@ -359,18 +373,18 @@ def learn_health(
 ) -> None:
     """Count an execution, in place, as `learn_trial`."""
     execution, at = stored.execution, stored.execution.timestamp
-    known = cache.made(HEALTH, tool_row(stored.tool_key))
+    known = cache.get_or_make(HEALTH, tool_row(stored.tool_key))
     remember_user(known, stored.principal)
     if reading is None:
         _count_call(known, execution, None)
         if weakness is not None:
             known.weak.add(at)
-            weak = Weak(at=at, execution_id=execution.execution_id, why=short(weakness))
+            weak = Weak(at=at, execution_id=execution.execution_id, why=shorten_line(weakness))
             remember_event(known.recent_weak, weak)
             _in_trouble(known, at)
     else:
         _learn_failure(cache, known, stored, reading.category)
-    _put(cache, stored.tool_key, known)
+    _put_health(cache, stored.tool_key, known)
 
 
 def _learn_failure(
@@ -382,7 +396,7 @@ def _learn_failure(
         # One whose type is stated another way than the wire's states no more.
         referral = referral_of(execution.error) or Referral()
     axes = normalised_axes(referral.boundary_axes) if referral else {}
-    message = short(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""
+    message = shorten_line(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""
     _count_call(known, execution, category)
     if category in OWN_FAILURES:
         own = OwnFailure(
@@ -399,9 +413,9 @@ def _learn_failure(
             session=session_of(execution),
             axes=list(axes)[:_MAX_AXES],
             spelled=list(axes.values())[:_MAX_AXES],
-            shape=None if shape is None else short(shape, _MAX_PART),
-            split=[short(part, _MAX_PART) for part in referral.suggested_split[:_MAX_SPLIT]],
-            evidence=None if evidence is None else short(evidence),
+            shape=None if shape is None else shorten_line(shape, _MAX_PART),
+            split=[shorten_line(part, _MAX_PART) for part in referral.suggested_split[:_MAX_SPLIT]],
+            evidence=None if evidence is None else shorten_line(evidence),
             message=message,
         )
         remember_referral(known, referred)
@@ -411,24 +425,24 @@ def _learn_failure(
 
 def _count_axes(cache: WorkspaceCache, axes: Mapping[str, str], at: datetime) -> None:
     if axes:
-        count_axes(cache.made(AXES, ""), axes, at)
+        count_axes(cache.get_or_make(AXES, ""), axes, at)
         cache.put(AXES, "")
 
 
-def _put(cache: WorkspaceCache, tool: ToolKey, known: KnownHealth) -> None:
+def _put_health(cache: WorkspaceCache, tool: ToolKey, known: KnownHealth) -> None:
     cache.put(HEALTH, tool_row(tool), tool=tool)
     if (used_at := known.used_at or known.troubled_at) is not None:
-        cache.put(USED, tool_row(tool), tool=tool, rank=_rank(used_at))
+        cache.put(USED, tool_row(tool), tool=tool, rank=_trouble_rank(used_at))
     if known.troubled_at is not None:
-        cache.put(TROUBLE, tool_row(tool), tool=tool, rank=_rank(known.troubled_at))
+        cache.put(TROUBLE, tool_row(tool), tool=tool, rank=_trouble_rank(known.troubled_at))
 
 
-def _rank(moment: datetime) -> int:
+def _trouble_rank(moment: datetime) -> int:
     return max(1, int(moment.timestamp() * 1000))
 
 
 def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategory | None) -> None:
-    """What is counted of every call; `category` is None for a success."""
+    """Count a call; `category` has no value for a success."""
     at = execution.timestamp
     (known.successes if category is None else known.failures).add(at)
     if category is not None:

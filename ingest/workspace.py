@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from aftercall.models import Execution
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from ingest.pacing import let_answers_pass
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
-from mongo.records import Removal, Row, ToolKey, encoded
+from mongo.records import Removal, Row, ToolKey, encode_json
 from retrieval.knowledge.memory import (
     AXES,
     CALL,
@@ -27,7 +27,7 @@ from retrieval.knowledge.memory import (
     RowKind,
 )
 from retrieval.knowledge.rows.documents import Document
-from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
+from retrieval.knowledge.session.session_calls import EarlierCall, extract_values, session_call
 from retrieval.knowledge.tool.rules import ToolKnowledge
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _KEPT: Mapping[str, int] = {
 """Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB. A
 repair is only written, and of a call little is stated later."""
 _EMPTY = frozenset(each.name for each in (VECTOR, TROUBLE, USED, TAUGHT, MARKED))
-"""Kinds of which the key and the rank say all, and which no one reads here."""
+"""Kinds whose key and rank say all, and which no one reads here."""
 _KEPT_OTHERS = 2_000
 _MAX_SESSIONS, _MAX_CALLS = 500, 4_000
 SESSION_CALLS = 200
@@ -46,7 +46,7 @@ SESSION_CALLS = 200
 
 
 class WorkspaceCache:
-    """Rows of one workspace. What is changed is collected until `taken`.
+    """Rows of one workspace. Anything that is changed is collected until `taken`.
 
     Valid as long as no one else commits to the workspace: who keeps one looks at the serial number.
     """
@@ -57,7 +57,7 @@ class WorkspaceCache:
         """Of the commit whose rows these are."""
         self.sessions: OrderedDict[str, deque[StoredExecution]] = OrderedDict()
         """The latest calls of sessions, oldest arrival first, up to the cursor."""
-        self._session_calls: dict[str, SessionCall] = {}
+        self._session_calls: dict[str, EarlierCall] = {}
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._sizes: dict[str, int] = {}
         """Bytes of what was last written of the tools whose knowledge is here."""
@@ -77,19 +77,19 @@ class WorkspaceCache:
             *(knowledge.get(self.workspace, kind.name, keys) for kind, keys in missing.items())
         )
         if any(read):
-            decoded = await asyncio.to_thread(_decoded, missing, read)
+            decoded = await asyncio.to_thread(_decode_rows, missing, read)
         else:
             decoded = [{}] * len(read)
         for (kind, keys), found in zip(missing.items(), decoded, strict=True):
             self._rows.update({(kind.name, key): found.get(key) for key in keys})
 
     def get(self, kind: RowKind[T], key: str) -> T | None:
-        """Return a row that was loaded; None when there is none."""
+        """Return a row that was loaded; None without one."""
         found: T | None = self._rows[kind.name, key]
         return found
 
-    def made(self, kind: RowKind[T], key: str) -> T:
-        """Return a row that was loaded, made empty when there is none."""
+    def get_or_make(self, kind: RowKind[T], key: str) -> T:
+        """Return a row that was loaded, made empty when none exists."""
         found: T | None = self._rows[kind.name, key]
         if found is None:
             found = self._rows[kind.name, key] = kind.type()
@@ -104,7 +104,7 @@ class WorkspaceCache:
         tool: ToolKey | None = None,
         rank: int = 0,
     ) -> None:
-        """A row was changed, or is new; without a value it is the one that is here."""
+        """Note a new or changed row; without a value it is the row that is loaded."""
         place = (kind.name, key)
         if value is not None:
             self._rows[place] = value
@@ -113,7 +113,7 @@ class WorkspaceCache:
             self._removed.pop(place, None)
 
     def remove(self, kind: RowKind[Any], key: str) -> None:
-        """A row is gone."""
+        """Note that a row is gone."""
         self._rows[kind.name, key] = None
         self._changed.pop((kind.name, key), None)
         self._removed[kind.name, key] = None
@@ -122,7 +122,7 @@ class WorkspaceCache:
         """Read the calls before a position of those of the sessions that are not here yet."""
         if not (unknown := sessions - self.sessions.keys()):
             return
-        found = await log.latest(
+        found = await log.latest_events(
             self.workspace, "execution", SESSION_CALLS, sessions=unknown, before=before
         )
         for session in unknown:
@@ -138,16 +138,16 @@ class WorkspaceCache:
         calls.append(stored)
         return calls
 
-    def session_call(self, execution: Execution) -> SessionCall:
+    def session_call(self, execution: Execution) -> EarlierCall:
         """Return a call of a session with its plain values."""
         if (known := self._session_calls.get(execution.execution_id)) is None:
-            values = extract(execution.result)
+            values = extract_values(execution.result)
             known = session_call(execution.tool_name, execution.parameters, values)
-            keep(self._session_calls, execution.execution_id, known, _KEPT_OTHERS)
+            keep_latest(self._session_calls, execution.execution_id, known, _KEPT_OTHERS)
         return known
 
     def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:
-        """A document was changed, or is new; it gets a vector when its text is a new one."""
+        """Note a new or changed document, which gets a vector when its text is new."""
         known = self.get(DOCUMENT, document.document_id)
         is_new = known is not document and (
             known is None or (known.text, known.terms) != (document.text, document.terms)
@@ -157,14 +157,14 @@ class WorkspaceCache:
             self._changed[VECTOR.name, document.document_id] = None, position, b""
 
     def remove_document(self, document_id: str, position: int) -> None:
-        """A document is gone, and its vector will be."""
+        """Note that a document is gone; its vector is removed later."""
         self.remove(DOCUMENT, document_id)
         self._changed[VECTOR.name, document_id] = None, position, b"{}"
 
-    def taken(self) -> tuple[list[Row], list[Removal]]:
+    def take_changes(self) -> tuple[list[Row], list[Removal]]:
         """Return what was changed since the last time, encoded, and what was removed."""
         rows = [
-            Row(*place, self._encoded(place, data), tool, rank)
+            Row(*place, self._encode_row(place, data), tool, rank)
             for place, (tool, rank, data) in self._changed.items()
         ]
         self._sizes |= {row.key: len(row.data) for row in rows if row.kind == KNOWLEDGE.name}
@@ -173,7 +173,7 @@ class WorkspaceCache:
         self._removed.clear()
         return rows, removed
 
-    def shrink(self) -> None:
+    def shrink_cache(self) -> None:
         """Forget what was used longest ago, beyond what is kept of each kind."""
         numbers = Counter(kind for kind, _ in self._rows)
         beyond = {kind: n - _KEPT.get(kind, _KEPT_OTHERS) for kind, n in numbers.items()}
@@ -194,27 +194,29 @@ class WorkspaceCache:
         self._sizes.clear()
         return given
 
-    def clear(self) -> None:
+    def clear_cache(self) -> None:
         """Forget everything, a row at a time, so that other threads run."""
         while self._rows:
             self._rows.popitem()
         self.sessions.clear()
 
-    def _encoded(self, place: tuple[str, str], data: bytes) -> bytes:
+    def _encode_row(self, place: tuple[str, str], data: bytes) -> bytes:
         let_answers_pass()
         if place[0] in _EMPTY:
             return data
         sparse = place[0] == HEALTH.name  # of which most is empty, and nothing shows kinds apart
-        return encoded(self._rows[place], sparse=sparse)
+        return encode_json(self._rows[place], sparse=sparse)
 
 
-def _decoded(kinds: Iterable[RowKind[Any]], read: Iterable[Iterable[Row]]) -> list[dict[str, Any]]:
+def _decode_rows(
+    kinds: Iterable[RowKind[Any]], read: Iterable[Iterable[Row]]
+) -> list[dict[str, Any]]:
     """Return what rows hold, by key, for each kind."""
     found = []
     for kind, rows in zip(kinds, read, strict=True):
         held = {}
         for row in rows:
             let_answers_pass()
-            held[row.key] = kind.decode(row)
+            held[row.key] = kind.decode_row(row)
         found.append(held)
     return found

@@ -1,7 +1,7 @@
 """What events hold: one dataclass for each kind, and the way from and to `mongo.records.Event`.
 
-An event says all that learning from it needs: a mark or a correction carries what was known of its
-call when it came, an outcome what its suggestion was.
+An event states all that learning from it needs: a mark or a correction carries what was known of
+its call when it came, an outcome what its suggestion was.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from uuid import uuid4
 from aftercall import models as m
 from aftercall.json_values import JsonObject
 from aftercall.models.calls import Call
-from mongo.records import OWNER, Event, StateRow, ToolKey, decoded, encoded, reader
+from mongo.records import OWNER, Event, StateRow, ToolKey, decode_json, encode_json, make_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StoredExecution:
     principal: str = OWNER
 
 
-_recorded = reader(_Recorded)
+_recorded = make_reader(_Recorded)
 
 
 def execution_event(
@@ -58,7 +58,7 @@ def execution_event(
     return Event(
         kind="execution",
         id=execution.execution_id,
-        data=encoded(_Recorded(execution, stands_for), sparse=True),
+        data=encode_json(_Recorded(execution, stands_for), sparse=True),
         tool=ToolKey(workspace, execution.server_name, execution.tool_name),
         session=thread_of(as_named(execution, principal)),
         principal=principal,
@@ -72,7 +72,7 @@ BETWEEN = "\x1e"
 """Between a principal and the name of its agent or session; no name holds it."""
 
 
-def named(principal: str, name: str) -> str:
+def name_for_principal(principal: str, name: str) -> str:
     """Return the name of an agent or a session as learning knows it.
 
     Those of a key are shown apart.
@@ -81,7 +81,7 @@ def named(principal: str, name: str) -> str:
     return name if principal == OWNER else f"{principal}{BETWEEN}{name}"
 
 
-def plain(name: str) -> str:
+def name_as_given(name: str) -> str:
     """Return the name that was `named`."""
     return name.rpartition(BETWEEN)[2]
 
@@ -93,9 +93,9 @@ def as_named(call: C, principal: str) -> C:
     """Return a call whose agent and session are shown apart from those of other principals."""
     if principal == OWNER and BETWEEN not in f"{call.agent}{call.session_id}":
         return call
-    names = {"agent": named(principal, call.agent)}
+    names = {"agent": name_for_principal(principal, call.agent)}
     if call.session_id is not None:
-        names["session_id"] = named(principal, call.session_id)
+        names["session_id"] = name_for_principal(principal, call.session_id)
     return call.model_copy(update=names)
 
 
@@ -137,8 +137,8 @@ class Called:
     outcome: m.Outcome
 
     @classmethod
-    def of(cls, stored: StoredExecution) -> "Called":
-        """Of an execution."""
+    def from_execution(cls, stored: StoredExecution) -> "Called":
+        """Return what is kept of an execution."""
         execution = stored.execution
         return cls(stored.tool_key, execution.tool_version, execution.context, execution.outcome)
 
@@ -172,7 +172,7 @@ class IssuedSuggestion:
 def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: str = OWNER) -> Event:
     """Return the event of a suggestion, or under an id of its own of an answer without one."""
     return Event(
-        "suggestion", suggestion_id, encoded(issued), tool=issued.tool, principal=principal
+        "suggestion", suggestion_id, encode_json(issued), tool=issued.tool, principal=principal
     )
 
 
@@ -196,7 +196,7 @@ def outcome_event(outcome: SuggestionOutcome, principal: str = OWNER) -> Event:
     return Event(
         kind="outcome",
         id=f"{outcome.suggestion_id}\x1f{outcome.execution_id}",
-        data=encoded(outcome),
+        data=encode_json(outcome),
         tool=outcome.issued.tool,
         principal=principal,
     )
@@ -223,7 +223,7 @@ class FailureRecord:
 
 def mark_event(mark: FailureRecord, principal: str = OWNER) -> Event:
     """Return the event of a mark; the same id counts once, whatever else it states."""
-    return Event("mark", mark.mark_id, encoded(mark), tool=mark.tool, principal=principal)
+    return Event("mark", mark.mark_id, encode_json(mark), tool=mark.tool, principal=principal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ def correction_event(correction: CorrectionRecord, principal: str = OWNER) -> Ev
     return Event(
         kind="correction",
         id=correction.correction_id,
-        data=encoded(correction),
+        data=encode_json(correction),
         tool=called.tool if called else None,
         principal=principal,
     )
@@ -267,7 +267,7 @@ class StoredTool:
     position: int = field(default=0, compare=False)
     principals: tuple[str, ...] = (OWNER,)
 
-    def binds(self, principal: str) -> bool:
+    def is_registered_by(self, principal: str) -> bool:
         """Return whether a principal has registered it."""
         return principal in self.principals
 
@@ -288,7 +288,7 @@ class _Registration:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """A tool was put, or deleted when `after` is None."""
+    """A tool was put, or deleted when `after` is `None`."""
 
     tool_id: str
     before: m.Tool | None
@@ -307,7 +307,7 @@ def tool_command(
     event = Event(
         kind="tool",
         id=str(uuid4()),
-        data=encoded(ToolChange(tool_id, before.tool if before else None, after)),
+        data=encode_json(ToolChange(tool_id, before.tool if before else None, after)),
         tool=ToolKey(workspace, known.server_name, known.name) if known else None,
         principal=principal,
         schema_hash=after.schema_hash if after else None,
@@ -316,7 +316,7 @@ def tool_command(
     same = before is not None and after is not None and is_same_tool(after, before.tool)
     others = (each for each in (before.principals if before and same else ()) if each != principal)
     by = (*list(others)[1 - _MAX_PRINCIPALS :], principal)
-    data = None if after is None else encoded(_Registration(after, by))
+    data = None if after is None else encode_json(_Registration(after, by))
     return event, StateRow("tool", tool_id, data, expected=before.position if before else 0)
 
 
@@ -331,7 +331,7 @@ def is_same_tool(one: m.Tool, other: m.Tool) -> bool:
 
 def tool_of(workspace: str, row: StateRow) -> StoredTool:
     """Return the registered tool that a state row holds."""
-    known = decoded(_Registration, row.data or b"")
+    known = decode_json(_Registration, row.data or b"")
     return StoredTool(workspace, known.tool, row.position, known.principals)
 
 
@@ -364,11 +364,11 @@ def promotion_command(
     event = Event(
         kind="promotion",
         id=str(uuid4()),
-        data=encoded(change),
+        data=encode_json(change),
         tool=ToolKey(change.workspace, None, change.namespace),
         principal=principal,
     )
-    data = None if change.promoted is None else encoded(change.promoted)
+    data = None if change.promoted is None else encode_json(change.promoted)
     return event, StateRow(
         "promotion", change.namespace, data, expected=before.position if before else 0
     )
@@ -409,7 +409,7 @@ def review_command(
     review: StoredRecommendation | StoredPatternReview, principal: str = OWNER
 ) -> tuple[Event, StateRow]:
     """Return the event of a review, and the state that it leaves: the last word."""
-    data = encoded(review)
+    data = encode_json(review)
     event = Event(kind="review", id=str(uuid4()), data=data, principal=principal)
     if isinstance(review, StoredPatternReview):
         return event, StateRow("pattern", review.pattern_id, data)
@@ -431,7 +431,7 @@ class RuleRemoval:
 
 def removal_event(removal: RuleRemoval) -> Event:
     """Return the event of it."""
-    return Event("rule", str(uuid4()), encoded(removal), tool=removal.tool)
+    return Event("rule", str(uuid4()), encode_json(removal), tool=removal.tool)
 
 
 def hour_of(moment: datetime) -> int:

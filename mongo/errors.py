@@ -37,7 +37,7 @@ class StoreUnavailableError(StoreError):
     """The store is closed or does not answer; trying again later may help."""
 
 
-def closed() -> StoreUnavailableError:
+def closed_error() -> StoreUnavailableError:
     """Return the store was closed before this call."""
     return StoreUnavailableError("the log store is closed: open it again before calling it")
 

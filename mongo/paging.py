@@ -12,7 +12,7 @@ _PAGE = 500
 async def all_events(log: EventLog, workspace: str) -> AsyncIterator[Event]:
     """Yield the log of a workspace in its order, without input schemas."""
     position = 0
-    while page := await log.after(workspace, position, _PAGE):
+    while page := await log.read_after(workspace, position, _PAGE):
         for event in page:
             yield event
         position = page[-1].position
@@ -26,9 +26,9 @@ async def all_rows(
     by: Literal["key", "serial"] = "key",
     tool: ToolKey | None = None,
 ) -> AsyncIterator[Row]:
-    """Rows as `Knowledge.scan` gives them."""
+    """Rows as `Knowledge.scan_rows` gives them."""
     after: str | int | None = None
-    while page := await knowledge.scan(workspace, kind, _PAGE, by=by, after=after, tool=tool):
+    while page := await knowledge.scan_rows(workspace, kind, _PAGE, by=by, after=after, tool=tool):
         for row in page:
             yield row
         after = getattr(page[-1], by)

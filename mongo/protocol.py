@@ -1,8 +1,8 @@
 """What a store offers: the event log, what is derived from it, counters, leases, metadata, keys.
 
 The log is the truth; a *generation* of knowledge is a fold over it, and can be made again. Every
-method may be called concurrently, and raises `mongo.errors.StoreError` (a subclass that says which)
-and nothing else when the store cannot do it.
+method may be called concurrently, and raises `mongo.errors.StoreError` (a subclass that states
+which) and nothing else when the store cannot do it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -46,16 +46,16 @@ class EventLog(Protocol):
         `expected` states.
         """
 
-    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
+    async def read_after(self, workspace: str, position: int, limit: int) -> list[Event]:
         """Events of positions above `position`, in that order, without input schemas.
 
         Fewer than `limit` where they are large; none only when none is left.
         """
 
-    async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
+    async def find_events(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
         """Return those of the events that exist, in the order of the ids, without input schemas."""
 
-    async def latest(
+    async def latest_events(
         self,
         workspace: str,
         kind: EventKind,
@@ -72,7 +72,7 @@ class EventLog(Protocol):
         of positions above. Calls of one tool have no index: `after` bounds what is looked through.
         """
 
-    async def state(
+    async def read_state(
         self,
         workspace: str,
         kind: StateKind,
@@ -87,19 +87,19 @@ class EventLog(Protocol):
     async def count_state(self, workspace: str, kind: StateKind) -> int:
         """Return how many rows of state there are of a kind; cheap enough for a health page."""
 
-    async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
+    async def read_schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         """Return those of the input schemas that are known, by their hash."""
 
-    async def heads(self) -> dict[str, Head]:
+    async def read_heads(self) -> dict[str, Head]:
         """Return how far the log of each workspace goes; cheap enough to be asked all the time."""
 
-    async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
+    async def erase_events(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         """Delete the oldest events up to a position that arrived before a moment; how many.
 
         At most `limit` at a time. State and positions stay as they are.
         """
 
-    async def forget(self, workspace: str, positions: Collection[int]) -> int:
+    async def forget_events(self, workspace: str, positions: Collection[int]) -> int:
         """Delete the events of these positions; how many there were.
 
         Input schemas that no other event names go with them. State and positions stay.
@@ -112,7 +112,7 @@ class Knowledge(Protocol):
     generation: int
     """Its number; 0 is the base, which trails at the edge of the retention."""
 
-    async def cursors(self) -> dict[str, Cursor]:
+    async def read_cursors(self) -> dict[str, Cursor]:
         """Return how far each workspace has learned.
 
         Those that have learned nothing are left out.
@@ -128,7 +128,7 @@ class Knowledge(Protocol):
     async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
         """Return those of the rows that exist, in any order."""
 
-    async def scan(
+    async def scan_rows(
         self,
         workspace: str,
         kind: str | None,
@@ -146,14 +146,14 @@ class Knowledge(Protocol):
         The list is empty only when nothing is left behind `after`, a key or a serial number.
         """
 
-    async def count(self, kind: str, workspace: str | None = None) -> int:
+    async def count_rows(self, kind: str, workspace: str | None = None) -> int:
         """Return how many rows there are of a kind, in one workspace or in all."""
 
 
 class Counters(Protocol):
     """What commits of the current generation have counted, by hour."""
 
-    async def sums(
+    async def sum_counters(
         self,
         workspace: str,
         what: Sequence[str],
@@ -189,13 +189,13 @@ class Leases(Protocol):
     async def read(self, name: str) -> Lease | None:
         """Return the lease as it is now, held or given back; None when no one ever held it."""
 
-    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
+    async def take_lease(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         """Take a lease if it is still as it was seen; None when someone was faster.
 
         The new one has the next token; the first is 1.
         """
 
-    async def beat(self, lease: Lease) -> Lease | None:
+    async def renew_lease(self, lease: Lease) -> Lease | None:
         """Say that its holder lives; None when it is not the holder's any more."""
 
     async def give_back(self, lease: Lease) -> None:
@@ -211,7 +211,7 @@ class Metadata(Protocol):
     async def put(self, name: str, value: str) -> None:
         """Set a fact."""
 
-    async def keep(self, name: str, value: str) -> str:
+    async def keep_fact(self, name: str, value: str) -> str:
         """Set a fact unless it is set, over all processes; what it states from then on."""
 
 
@@ -232,7 +232,7 @@ class Store(Protocol):
     def counters(self) -> Counters:
         """Counters of the current generation."""
 
-    async def refresh(self) -> bool:
+    async def refresh_generation(self) -> bool:
         """Take up the generation that is current now; whether it is another one than before."""
 
     async def open_generation(self, number: int) -> Generation:
@@ -241,7 +241,7 @@ class Store(Protocol):
         One above the current begins as a copy of the base. It is closed with the store.
         """
 
-    async def switch(self, number: int, facts: Mapping[str, str]) -> None:
+    async def switch_generation(self, number: int, facts: Mapping[str, str]) -> None:
         """Name a generation current and set facts in the same step.
 
         The former one is removed, at the latest when this store is closed: other processes answer
@@ -259,10 +259,10 @@ class ControlStore(Protocol):
     Several processes may have it open.
     """
 
-    async def head(self) -> AuditHead:
+    async def read_head(self) -> AuditHead:
         """Return the latest entry of the audit, as it is noted apart from the entries."""
 
-    async def keys(self) -> list[StoredKey]:
+    async def list_keys(self) -> list[StoredKey]:
         """Return all keys, revoked ones too, the oldest first."""
 
     async def append(
@@ -276,10 +276,10 @@ class ControlStore(Protocol):
         put.
         """
 
-    async def used(self, moments: Mapping[str, datetime]) -> None:
+    async def note_used(self, moments: Mapping[str, datetime]) -> None:
         """Note when keys were last used, by id."""
 
-    async def entries(
+    async def list_entries(
         self, limit: int, *, before: int | None = None, workspace: str | None = None
     ) -> list[AuditEntry]:
         """Return the latest entries, newest first: below a position, of one workspace or of all."""

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class ToolKey(NamedTuple):
-    """A tool of a server in a workspace; `server_name` is None for a tool without a server."""
+    """A tool of a server in a workspace; `server_name` is `None` for a tool without a server."""
 
     workspace: str
     server_name: str | None
@@ -120,7 +120,7 @@ class Counter(NamedTuple):
 
 
 class CounterSum(NamedTuple):
-    """A sum of counters; what they were not shown apart by is None."""
+    """A sum of counters; what they were not shown apart by is `None`."""
 
     number: int
     hour: int | None = None
@@ -195,9 +195,9 @@ class StoredKey:
     used_at: datetime | None = None
     """Written apart from the rest, and seldom."""
 
-    def data(self) -> bytes:
+    def to_data(self) -> bytes:
         """Return all but when it was used."""
-        return encoded(replace(self, used_at=None))
+        return encode_json(replace(self, used_at=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +217,10 @@ class AuditEntry:
     hash: str = ""
     """SHA-256 of all the above, as hex."""
 
-    def chained(self, head: "AuditHead") -> "AuditEntry":
+    def chain_to(self, head: "AuditHead") -> "AuditEntry":
         """Return the entry as the next one after a head."""
         entry = replace(self, position=head.position + 1, previous=head.hash, hash="")
-        return replace(entry, hash=hashlib.sha256(encoded(entry)).hexdigest())
+        return replace(entry, hash=hashlib.sha256(encode_json(entry)).hexdigest())
 
 
 class AuditHead(NamedTuple):
@@ -230,29 +230,29 @@ class AuditHead(NamedTuple):
     hash: str = ""
 
 
-def encoded(value: Any, *, sparse: bool = False) -> bytes:  # any dataclass
+def encode_json(value: Any, *, sparse: bool = False) -> bytes:  # any dataclass
     """JSON of a pydantic model or a dataclass; `sparse` leaves out what is at its default."""
     return _adapter(type(value)).dump_json(value, exclude_defaults=sparse)
 
 
-def decoded(kind: type[T], data: bytes) -> T:
+def decode_json(kind: type[T], data: bytes) -> T:
     """Return the reverse of `encoded`; a `ValueError` where it is not what it should be."""
     return cast("T", _adapter(kind).validate_json(data))
 
 
-def reader(kind: type[T]) -> Callable[[bytes], T]:
-    """As `decoded`, of what passed the checks of its fields before it was written.
+def make_reader(kind: type[T]) -> Callable[[bytes], T]:
+    """Return a reader like `decode_json` for values that were checked when written.
 
     They take two thirds of the time. The kind's fields are to hold what JSON holds: a check that
     makes something else of that is left out too. Moments are in the one `UTC`: pydantic makes a
     zone for each, and two of different ones take ten times as long to compare.
     """
-    return SchemaValidator(_unchecked(_adapter(kind).core_schema)).validate_json
+    return SchemaValidator(_without_checks(_adapter(kind).core_schema)).validate_json
 
 
-def _unchecked(schema: Any) -> Any:
+def _without_checks(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_unchecked(each) for each in schema]
+        return [_without_checks(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     kind = schema.get("type")
@@ -261,8 +261,8 @@ def _unchecked(schema: Any) -> Any:
     if kind == "function-plain":
         return {"type": "any"}
     if kind in ("function-after", "function-before"):
-        return _unchecked(schema["schema"])
-    return {name: _unchecked(each) for name, each in schema.items()}
+        return _without_checks(schema["schema"])
+    return {name: _without_checks(each) for name, each in schema.items()}
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # of a type

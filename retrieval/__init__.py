@@ -11,7 +11,7 @@ _PART = re.compile(r"\{([A-Z_]+)\}")
 
 
 @cache
-def read_table(name: str) -> dict[str, Any]:
+def read_word_table(name: str) -> dict[str, Any]:
     """Return one of the tables of words and patterns in this package; not to be changed.
 
     Lines of a text are joined, and `{NAME}` stands for that text of the table's `parts`.
@@ -19,16 +19,16 @@ def read_table(name: str) -> dict[str, Any]:
     table = tomllib.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
     parts: dict[str, str] = {}
 
-    def filled(value: Any) -> Any:
+    def fill_parts(value: Any) -> Any:
         if isinstance(value, str):
             return _PART.sub(lambda part: parts[part[1]], value.replace("\n", ""))
         if isinstance(value, list):
-            return [filled(each) for each in value]
-        return {k: filled(v) for k, v in value.items()} if isinstance(value, dict) else value
+            return [fill_parts(each) for each in value]
+        return {k: fill_parts(v) for k, v in value.items()} if isinstance(value, dict) else value
 
     for part, text in table.get("parts", {}).items():
-        parts[part] = filled(text)
-    filled_table: dict[str, Any] = filled(table)
+        parts[part] = fill_parts(text)
+    filled_table: dict[str, Any] = fill_parts(table)
     return filled_table
 
 
@@ -37,13 +37,13 @@ compiled = cache(re.compile)
 
 
 @cache
-def read_json(name: str) -> Any:
+def read_data_file(name: str) -> Any:
     """Return what one of this package's files states; not to be changed."""
     return json.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
 
 
 WORDS: dict[str, frozenset[str]] = {
     what: frozenset(words)
-    for what, words in read_table("knowledge/values/words.toml")["words"].items()
+    for what, words in read_word_table("knowledge/values/words.toml")["words"].items()
 }
 """Words of names and texts, by what they say."""

@@ -83,7 +83,7 @@ class Toolbox:
 '''
 
 
-def rewritten(source: str) -> str:
+def rewrite_source(source: str) -> str:
     """Return the synchronous form of a module, before it is formatted."""
     text = (PACKAGE / source).read_text()
     for pattern, replacement in WORDS.items():
@@ -92,7 +92,7 @@ def rewritten(source: str) -> str:
     return text[:end] + "\n\n" + NOTE.format(source=source) + text[end:]
 
 
-def toolbox() -> str:
+def write_toolbox() -> str:
     """Return the synchronous toolbox: each method of the other one, run on a loop."""
     source = ast.parse((PACKAGE / "toolbox/async_toolbox.py").read_text())
     imports = [ast.unparse(n) for n in source.body if isinstance(n, ast.Import | ast.ImportFrom)]
@@ -101,9 +101,9 @@ def toolbox() -> str:
     for method in _class_in(source).body:
         if isinstance(method, ast.FunctionDef) and method.name == "__init__":
             init = next(n for n in ast.walk(made) if getattr(n, "name", "") == "__init__")
-            init.args, init.body[0].value = method.args, _call("AsyncToolbox", method.args)
+            init.args, init.body[0].value = method.args, _make_call("AsyncToolbox", method.args)
         elif isinstance(method, ast.AsyncFunctionDef) and not method.name.startswith("_"):
-            call = _call(f"self._toolbox.{method.name}", method.args)
+            call = _make_call(f"self._toolbox.{method.name}", method.args)
             body = [method.body[0], ast.Return(ast.Call(ast.Name("self._loop.run"), [call], []))]
             plain = ast.FunctionDef(method.name, method.args, body, [], method.returns)
             _class_in(made).body.append(plain)
@@ -114,14 +114,14 @@ def _class_in(tree: ast.Module) -> ast.ClassDef:
     return next(node for node in tree.body if isinstance(node, ast.ClassDef))
 
 
-def _call(name: str, arguments: ast.arguments) -> ast.Call:
+def _make_call(name: str, arguments: ast.arguments) -> ast.Call:
     plain = [ast.Name(each.arg) for each in arguments.args if each.arg != "self"]
     named = [ast.keyword(each.arg, ast.Name(each.arg)) for each in arguments.kwonlyargs]
     return ast.Call(ast.Name(name), plain, named)
 
 
-def formatted(text: str) -> str:
-    """The text as ruff formats it, with sorted imports, of which only those that are needed."""
+def format_text(text: str) -> str:
+    """Return the text as ruff formats it, with the imports that are needed."""
     name = str(GENERATED / "made.py")
     for command in (["check", "--quiet", "--fix", "--select", "F401,F811,I"], ["format"]):
         done = subprocess.run(  # noqa: S603  # our own command
@@ -136,12 +136,12 @@ def formatted(text: str) -> str:
     return text
 
 
-def generated() -> dict[Path, str]:
+def generate_files() -> dict[Path, str]:
     """Return all files that are to be, with their text."""
-    files = {GENERATED / to: formatted(rewritten(source)) for source, to in SOURCES.items()}
-    return files | {GENERATED / "toolbox.py": formatted(toolbox())}
+    files = {GENERATED / to: format_text(rewrite_source(source)) for source, to in SOURCES.items()}
+    return files | {GENERATED / "toolbox.py": format_text(write_toolbox())}
 
 
 if __name__ == "__main__":
-    for path, text in generated().items():
+    for path, text in generate_files().items():
         path.write_text(text)

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 from aftercall import models as m
 from aftercall.models.base import Name
 from ingest.leases import LeaseKeeper
-from mongo.records import decoded, encoded
+from mongo.records import decode_json, encode_json
 from service.api.patterns import read_pattern_statistics
 from service.api.statistics import read_called_tools, sum_windows
 from service.context import Context, Space
@@ -98,13 +98,13 @@ async def send_alerts(context: Context, url: str) -> int:
     fact = await context.store.metadata.get(_FACT)
     found = [
         each
-        for name in await context.store.events.heads()
+        for name in await context.store.events.read_heads()
         for each in await find_news(Space(context, name))
     ]
     if fact is None:  # the first look reports nothing
         await _keep_said(context, {thing: now for thing, _ in found})
         return 0
-    said = decoded(Said, fact.encode())
+    said = decode_json(Said, fact.encode())
     if not (due := due_of(said, found, now)):
         return 0
     import httpx2  # noqa: PLC0415  # where no address is set no alert is sent
@@ -123,7 +123,7 @@ async def send_alerts(context: Context, url: str) -> int:
 
 
 async def _keep_said(context: Context, said: Said) -> None:
-    await context.store.metadata.put(_FACT, encoded(said).decode())
+    await context.store.metadata.put(_FACT, encode_json(said).decode())
 
 
 async def find_news(space: Space) -> list[tuple[str, Alert]]:
@@ -156,7 +156,7 @@ async def find_news(space: Space) -> list[tuple[str, Alert]]:
         elif tool is not None and each.tone == "bad":
             thing = f"{tool.server_name or ''}\x1f{tool.tool_name}\x1f{now.date()}"
             add("tool_in_trouble", tool, each.words, "/tools", thing)
-    for stored in await context.memory.tools(workspace):
+    for stored in await context.memory.list_tools(workspace):
         drifted = stored.tool
         for change in drifted.contract_changes:
             if now - change.at >= timedelta(days=7):

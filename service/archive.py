@@ -45,8 +45,8 @@ from mongo.records import (
     StateKind,
     StateRow,
     ToolKey,
-    decoded,
-    encoded,
+    decode_json,
+    encode_json,
 )
 from service.version import VERSION
 
@@ -231,8 +231,8 @@ async def _read_contents(
     store: Store, only: str | None
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     base = await store.open_generation(0)
-    cursors = await base.cursors()
-    for workspace, head in (await store.events.heads()).items():
+    cursors = await base.read_cursors()
+    for workspace, head in (await store.events.read_heads()).items():
         if only not in (None, workspace):
             continue
         known: set[str] = set()
@@ -242,12 +242,12 @@ async def _read_contents(
                 break
             new, schemas = event.schema_hash or "", dict[str, JsonObject]()
             if new and new not in known:
-                schemas = await store.events.schemas(workspace, [new])
+                schemas = await store.events.read_schemas(workspace, [new])
                 known.add(new)
             yield "event", _as_json(replace(event, position=0, input_schema=schemas.get(new)))
             learned += event.position <= cursor
         for kind in get_args(StateKind):
-            for row in await store.events.state(workspace, kind):
+            for row in await store.events.read_state(workspace, kind):
                 yield "state", {"workspace": workspace, **_as_json(row)}
         if workspace in cursors:
             async for line in _read_base(base, workspace, learned):
@@ -260,13 +260,13 @@ async def _read_base(
     async for row in all_rows(base, workspace, None, by="serial"):
         yield "row", {"workspace": workspace, **_as_json(row)}
     by: tuple[CounterDimension, ...] = ("hour", "tool", "what")
-    for each in await base.sums(workspace, ["*"], since=-_EVER, until=_EVER, by=by):
+    for each in await base.sum_counters(workspace, ["*"], since=-_EVER, until=_EVER, by=by):
         yield "counter", {"workspace": workspace, **_as_json(each._asdict())}
     yield "base", {"workspace": workspace, "learned": learned}
 
 
 def _as_json(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", json.loads(encoded(value)))
+    return cast("dict[str, Any]", json.loads(encode_json(value)))
 
 
 # Reading
@@ -346,7 +346,7 @@ async def import_store(
     archive, mark = reader.header.id, await store.metadata.get(_FACT)
     if mark == archive + _DONE:
         raise AlreadyImportedError(f"archive {archive} is in the store")
-    if mark != archive and await store.events.heads():
+    if mark != archive and await store.events.read_heads():
         raise ArchiveError(
             "the store is not empty: import into another data folder (--data-dir) or database"
         )
@@ -367,17 +367,17 @@ async def import_store(
                 case "counter":
                     counters |= dict(records)
                 case "base":
-                    known = (await base.cursors()).get(workspace)
+                    known = (await base.read_cursors()).get(workspace)
                     if known is None or not known.position:  # else an interrupted import did it
                         await base.commit(
                             Commit(workspace, counters=counters, moved=(0, records[0]))
                         )
                     counters = {}
             on_records(kind, reader.counts[kind])
-    if await base.cursors():
+    if await base.read_cursors():
         number = store.knowledge.generation + 1
         await store.open_generation(number)  # begins as a copy of the base
-        await store.switch(number, {})
+        await store.switch_generation(number, {})
     await store.metadata.put(_FACT, archive + _DONE)
     return reader.counts
 
@@ -386,7 +386,7 @@ def _read_record(kind: str, content: dict[str, Any], made_by: str) -> Any:
     """Return the content of a line: an event, a row, a counter with its count, or a number."""
     try:
         if kind == "event":
-            return decoded(Event, json.dumps(content).encode())
+            return decode_json(Event, json.dumps(content).encode())
         del content["workspace"]
         if kind == "counter":
             tool = content["tool"]
@@ -394,7 +394,7 @@ def _read_record(kind: str, content: dict[str, Any], made_by: str) -> Any:
             return key, content["number"]
         if kind == "base":
             return content["learned"]
-        return decoded(StateRow if kind == "state" else Row, json.dumps(content).encode())
+        return decode_json(StateRow if kind == "state" else Row, json.dumps(content).encode())
     except (KeyError, TypeError, ValueError) as error:
         raise ArchiveError(
             f"a record of the archive ({kind}) cannot be read: {error}. The archive was made by "

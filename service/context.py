@@ -165,7 +165,7 @@ async def open_context(
         suggester = Suggester(
             log=log,
             journal=journal,
-            on_stored=indexer.wake,
+            on_stored=indexer.wake_learner,
             memory=memory,
             index=index,
             embedder=stores.embedder,
@@ -190,7 +190,7 @@ async def open_context(
             intake=Intake(
                 log,
                 redactor,
-                indexer.wake,
+                indexer.wake_learner,
                 SuccessSampler(**settings.sampling.model_dump()),
                 retention=timedelta(days=days) if (days := settings.retention.days) else None,
                 on_receipt=metrics.count_received,

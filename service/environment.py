@@ -11,9 +11,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pydantic_settings.exceptions import SettingsError
 
 from aftercall.errors import ConfigurationError
-from aftercall.explain import nearest
+from aftercall.explain import nearest_name
 from aftercall.files import default_data_folder
-from aftercall.models.base import descriptions
+from aftercall.models.base import field_descriptions
 from service.settings import Settings
 
 PREFIX = "AFTERCALL_"
@@ -98,7 +98,7 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
     known = {variable for _, _, variable in _list_fields()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known | OTHER_VARIABLES:
-            near = nearest(name, known)
+            near = nearest_name(name, known)
             hint = f"; did you mean {near}?" if near else "; see `aftercall settings`"
             yield f"the environment variable {name} is not a setting{hint}"
 
@@ -115,7 +115,7 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
             variable=variable,
             value=_show_value(getattr(getattr(settings, section), field)),
             default=_DATA_DIR if name == "data.dir" else _show_value(default),
-            description=" ".join(descriptions(model).get(field, "").split()),
+            description=" ".join(field_descriptions(model).get(field, "").split()),
         )
 
 

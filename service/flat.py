@@ -48,10 +48,10 @@ async def flat_lines(
 
     What is recorded meanwhile belongs to the next export.
     """
-    heads = await log.heads()
+    heads = await log.read_heads()
     last = heads[workspace].position if workspace in heads else 0
     position = 0
-    while position < last and (page := await log.after(workspace, position, _PAGE)):
+    while position < last and (page := await log.read_after(workspace, position, _PAGE)):
         position = page[-1].position
         recorded = [each for each in page if each.kind == "execution" and each.position <= last]
         lines = await asyncio.to_thread(_write_lines, recorded, chosen, redactor)

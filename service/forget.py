@@ -19,7 +19,7 @@ from aftercall.models import ForgetRequest
 from mongo import contents
 from mongo.paging import all_events, all_rows
 from mongo.protocol import Store
-from mongo.records import Commit, Counter, Event, Removal, Row, StateKind, StateRow, decoded
+from mongo.records import Commit, Counter, Event, Removal, Row, StateKind, StateRow, decode_json
 from retrieval.knowledge.rows import counters as what
 from retrieval.knowledge.rows.principals import agent_mark, key_mark
 from retrieval.knowledge.tool.profile import agent_token
@@ -70,7 +70,7 @@ class Forgotten(ForgetRequest):
         if self.agent is not None:
             name = self.agent
             if by is not None:
-                name = contents.named(by, name)
+                name = contents.name_for_principal(by, name)
             yield json.dumps(self.agent).encode()
             # A row has either mark after the mark of some key.
             yield f'{agent_mark(name)}"'.encode()
@@ -85,12 +85,12 @@ def _find_speaker(event: Event) -> tuple[str | None, str | None]:
             call = contents.execution_of(event).execution
             return call.agent, call.session_id
         case "suggestion":
-            issued = decoded(contents.IssuedSuggestion, event.data)
+            issued = decode_json(contents.IssuedSuggestion, event.data)
             return issued.agent, issued.session
         case "outcome":
-            return decoded(contents.SuggestionOutcome, event.data).agent, None
+            return decode_json(contents.SuggestionOutcome, event.data).agent, None
         case "correction":
-            return decoded(contents.CorrectionRecord, event.data).agent, None
+            return decode_json(contents.CorrectionRecord, event.data).agent, None
         case _:
             return None, None
 
@@ -115,20 +115,20 @@ class _Found:
     def is_quoted_by(self, event: Event) -> bool:
         match event.kind:
             case "suggestion":
-                given = decoded(contents.IssuedSuggestion, event.data).suggestion
+                given = decode_json(contents.IssuedSuggestion, event.data).suggestion
                 if given is None:
                     return False
                 quoted = given.evidence.execution_ids
                 return not self.calls.isdisjoint(quoted)
             case "outcome":
-                outcome = decoded(contents.SuggestionOutcome, event.data)
+                outcome = decode_json(contents.SuggestionOutcome, event.data)
                 is_of_call = outcome.execution_id in self.calls
                 return is_of_call or outcome.suggestion_id in self.suggestions
             case "mark":
-                mark = decoded(contents.FailureRecord, event.data)
+                mark = decode_json(contents.FailureRecord, event.data)
                 return mark.execution_id in self.calls
             case "correction":
-                correction = decoded(contents.CorrectionRecord, event.data)
+                correction = decode_json(contents.CorrectionRecord, event.data)
                 return correction.execution_id in self.calls
             case _:
                 return False
@@ -153,7 +153,7 @@ async def forget_events(store: Store, whose: Forgotten) -> dict[str, int]:
     state = await _state_without(store, whose.workspace, set(found.positions))
     if state:  # first: what is left of a killed one is found by its events
         await log.append(whose.workspace, [], state)
-    await log.forget(whose.workspace, found.positions)
+    await log.forget_events(whose.workspace, found.positions)
     rows = await _base_without(store, whose)
     if not (found.positions or rows):
         await store.metadata.put(_FORGOTTEN, before or "")
@@ -201,12 +201,12 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
     """Return what a command left, whatever was there before."""
     match event.kind:
         case "tool":
-            change = decoded(contents.ToolChange, event.data)
+            change = decode_json(contents.ToolChange, event.data)
             _, row = contents.tool_command(
                 workspace, change.tool_id, None, change.after, event.principal
             )
         case "promotion":
-            promotion = decoded(contents.PromotionEvent, event.data)
+            promotion = decode_json(contents.PromotionEvent, event.data)
             _, row = contents.promotion_command(promotion, None)
         case "review":
             review = json.loads(event.data)
@@ -240,7 +240,7 @@ async def _base_without(store: Store, whose: Forgotten) -> int:
         last = _EVER
         if whose.before is not None:
             last = contents.hour_of(whose.before) - 1
-        sums = await base.sums(
+        sums = await base.sum_counters(
             workspace, names, since=-_EVER, until=last, by=("hour", "tool", "what")
         )
         less: dict[Counter, int] = {}

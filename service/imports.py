@@ -19,9 +19,9 @@ from typing import BinaryIO, TypeAlias
 from pydantic import ValidationError
 
 from aftercall.client import Client
-from aftercall.client.transport import MAX_BODY_BYTES, encode, in_groups, record_encoded
+from aftercall.client.transport import MAX_BODY_BYTES, encode_execution, in_groups, record_encoded
 from aftercall.errors import NotFoundError
-from aftercall.explain import explain
+from aftercall.explain import explain_error
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
 from ingest.formats.calls import (
@@ -32,12 +32,12 @@ from ingest.formats.calls import (
     Placed,
     Unreadable,
     passed_over,
-    unreadable,
+    unreadable_at,
 )
 from ingest.formats.detection import Detection, Format
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.observations import ObservationReader
-from ingest.formats.otlp.reading import is_same_span, read_json
+from ingest.formats.otlp.reading import is_same_span, read_otlp_json
 from ingest.formats.otlp.spans import OtlpError
 from ingest.formats.transcripts import Transcripts, is_half
 from ingest.intake import InvalidExecutionError, check_age
@@ -98,9 +98,9 @@ def read_calls(
             for place, value in values:
                 yield from _read_value(reader, place, value)
             if not values:
-                yield unreadable(where, str(error))
+                yield unreadable_at(where, str(error))
         except RecursionError:
-            yield unreadable(where, "is nested too deep")
+            yield unreadable_at(where, "is nested too deep")
     yield from finish()
 
 
@@ -108,9 +108,9 @@ def _read_value(reader: Reader, where: str, raw: bytes) -> Iterator[Placed]:
     try:
         yield from reader(where, raw)
     except (_BadPieceError, OtlpError) as error:
-        yield unreadable(where, str(error))
+        yield unreadable_at(where, str(error))
     except RecursionError:
-        yield unreadable(where, "is nested too deep")
+        yield unreadable_at(where, "is nested too deep")
 
 
 def _split_values(raw: bytes | None) -> list[tuple[str, bytes]]:
@@ -144,7 +144,7 @@ def _reader_of(
         return _read_execution, tuple
     if kind == "mcp":
         log = McpLog(given)
-        return partial(_read_logged, log), log.finish
+        return partial(_read_logged, log), log.finish_log
     if kind == "transcripts":
         transcripts = Transcripts(given, kinds.forms)
         transcripts.guesses.beginnings = kinds.guessed
@@ -153,12 +153,12 @@ def _reader_of(
             value = _text_of(raw) if chosen.shape == "text" else _value_of(raw, _TOO_LARGE)
             if halves is not None and is_half(value):
                 halves.forms = kinds.forms
-                return halves.feed(value, f"{where}, ")
-            return transcripts.feed(value, f"{where}, ")
+                return halves.feed_value(value, f"{where}, ")
+            return transcripts.feed_value(value, f"{where}, ")
 
-        return feed_piece, transcripts.finish
+        return feed_piece, transcripts.finish_file
     observations = ObservationReader(given)
-    readers: dict[Format, Callable[[object], Iterator[Placed]]] = {"otlp": read_json}
+    readers: dict[Format, Callable[[object], Iterator[Placed]]] = {"otlp": read_otlp_json}
 
     def list_others() -> Iterator[Placed]:
         if observations.others:
@@ -212,7 +212,7 @@ def _read_execution(where: str, raw: bytes | None) -> Iterator[Placed]:
     try:
         yield Placed(where, Execution.model_validate(value))
     except ValidationError as error:
-        yield unreadable(where, explain(error, Execution))
+        yield unreadable_at(where, explain_error(error, Execution))
 
 
 def _read_each(
@@ -232,7 +232,7 @@ def _read_logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]
         else messages_in(_value_of(text, _TOO_LARGE), where)
     )
     for message in messages:
-        yield from log.feed(message) if isinstance(message, Message) else [message]
+        yield from log.feed_message(message) if isinstance(message, Message) else [message]
 
 
 @dataclass(slots=True)
@@ -379,7 +379,7 @@ def _encode_calls(
         elif isinstance(read, Unreadable):
             report.reject_piece(where, read.message)
         # Masks and absent fields change its length.
-        elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
+        elif len(encoded := encode_execution(read, redactor)) > MAX_ENCODED:
             report.reject_piece(where, _TOO_LONG)
         else:
             if is_checked:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from aftercall.places import try_lock, unlock
+from aftercall.places import try_lock, unlock_file
 from mongo.contents import IssuedSuggestion, suggestion_event
 from mongo.protocol import EventLog
-from mongo.records import decoded, encoded
+from mongo.records import decode_json, encode_json
 from service.logs import log_event
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class SuggestionJournal:
 
     def add(self, suggestion_id: str, issued: IssuedSuggestion, principal: str) -> None:
         """Keep a suggestion until `clear`; a full disk is logged, and the answer goes out."""
-        line = [suggestion_id, principal, encoded(issued).decode()]
+        line = [suggestion_id, principal, encode_json(issued).decode()]
         try:
             os.write(self.descriptor, json.dumps(line).encode() + b"\n")
         except OSError as error:
@@ -59,7 +59,7 @@ async def open_journal(folder: Path, log: EventLog) -> AsyncIterator[SuggestionJ
                 await log.append(issued.tool.workspace, [event])
             path.unlink()
         finally:
-            unlock(lock)
+            unlock_file(lock)
     path = folder / _NAMES.replace("*", uuid4().hex)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
     lock = try_lock(path, alone=True, made=False) or 0
@@ -70,7 +70,7 @@ async def open_journal(folder: Path, log: EventLog) -> AsyncIterator[SuggestionJ
         os.close(descriptor)
         if is_empty:
             path.unlink(missing_ok=True)
-        unlock(lock)
+        unlock_file(lock)
 
 
 def _of_killed(folder: Path) -> Iterator[tuple[Path, int]]:
@@ -84,7 +84,7 @@ def _read_journal(path: Path) -> list[tuple[str, str, IssuedSuggestion]]:
     for line in path.read_bytes().splitlines():
         try:
             suggestion_id, principal, data = json.loads(line)
-            found.append((suggestion_id, principal, decoded(IssuedSuggestion, data.encode())))
+            found.append((suggestion_id, principal, decode_json(IssuedSuggestion, data.encode())))
         except ValueError:
             log_event(logger, "half a suggestion of a killed process is left out", level="warning")
     return found

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mongo.protocol import ControlStore
-from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+from mongo.records import AuditEntry, AuditHead, StoredKey, decode_json, encode_json
 from service.keys import CONSOLE
 
 FORM = 1
@@ -31,14 +31,14 @@ async def pack_keys(store: ControlStore) -> bytes:
     """Return the file of a control store: every key and every entry of the audit."""
     entries: list[AuditEntry] = []
     before: int | None = None
-    while page := await store.entries(_PAGE, before=before):
+    while page := await store.list_entries(_PAGE, before=before):
         entries += page
         before = page[-1].position
-    keys = await store.keys()
+    keys = await store.list_keys()
     header = {"aftercall": "keys", "form": FORM, "entries": len(entries), "keys": len(keys)}
     lines = [json.dumps(header).encode()]
-    lines += map(encoded, reversed(entries))
-    lines += map(encoded, keys)
+    lines += map(encode_json, reversed(entries))
+    lines += map(encode_json, keys)
     body = b"".join(line + b"\n" for line in lines)
     end = {"sha256": _hash_body(body)}
     return body + json.dumps(end).encode() + b"\n"
@@ -70,8 +70,8 @@ def read_keys(content: bytes) -> tuple[list[AuditEntry], list[StoredKey]]:
     if stated != _hash_body(body):
         raise KeyArchiveError("the file was cut off or changed; fetch it again from the backup")
     count = header["entries"]
-    entries = [decoded(AuditEntry, line) for line in lines[:count]]
-    return entries, [decoded(StoredKey, line) for line in lines[count:]]
+    entries = [decode_json(AuditEntry, line) for line in lines[:count]]
+    return entries, [decode_json(StoredKey, line) for line in lines[count:]]
 
 
 async def restore_keys(store: ControlStore, content: bytes) -> int:
@@ -84,15 +84,15 @@ async def restore_keys(store: ControlStore, content: bytes) -> int:
         KeyArchiveError: the file cannot be restored, or the store has keys or entries already.
     """
     entries, keys = read_keys(content)
-    there = await store.entries(_FEW)
-    if await store.keys() or any(entry.action != "store.import" for entry in there):
+    there = await store.list_entries(_FEW)
+    if await store.list_keys() or any(entry.action != "store.import" for entry in there):
         raise KeyArchiveError(
             "there are keys or audit entries already; restore into a data folder without "
             "`control.sqlite3`, or an empty database"
         )
     head = AuditHead()
     for entry in entries:
-        expected = replace(entry, position=0, previous="", hash="").chained(head)
+        expected = replace(entry, position=0, previous="", hash="").chain_to(head)
         if expected != entry:
             raise KeyArchiveError(f"entry {head.position + 1} of the audit was changed")
         head = AuditHead(entry.position, entry.hash)

@@ -143,7 +143,7 @@ class Keyring:
         stored = self._known.keys() - {self.bootstrap.id if self.bootstrap else ""}
         if stored and not await facts.get(KEYS_FACT):
             await facts.put(KEYS_FACT, "1")
-        head = await self.store.head()
+        head = await self.store.read_head()
         if head.position > noted_head(await facts.get(AUDIT_FACT)).position:
             await facts.put(AUDIT_FACT, f"{head.position}:{head.hash}")
         self._ended |= _read_sessions(await facts.get(ENDED_FACT))
@@ -152,7 +152,7 @@ class Keyring:
         """Read the keys again, with the changes of other processes."""
         # One reading at a time: a slow one would bring back keys from before a change.
         async with self._reading:
-            keys = await self.store.keys()
+            keys = await self.store.list_keys()
             if self.bootstrap is not None:
                 keys.append(self.bootstrap)
             known = {}
@@ -275,7 +275,7 @@ class Keyring:
             if known.used_at is not None and now - known.noted_at >= _NOTE_USE_S:
                 uses[key_id], known.used_at, known.noted_at = known.used_at, None, now
         if uses:
-            await self.store.used(uses)
+            await self.store.note_used(uses)
 
 
 class KeySpace(NamedTuple):
@@ -383,8 +383,8 @@ async def verify_audit(
     cut off is found.
     """
     known = counted if known is None else known
-    head = noted = await store.head()
-    for newest in await store.entries(1):
+    head = noted = await store.read_head()
+    for newest in await store.list_entries(1):
         if newest.position == noted.position + 1:
             # Its writer was killed, or is about to move the head on.
             head = AuditHead(newest.position, newest.hash)
@@ -393,7 +393,7 @@ async def verify_audit(
     expected = head
     seen = known is None or known.position == 0
     while expected.position:
-        page = await store.entries(500, before=expected.position + 1)
+        page = await store.list_entries(500, before=expected.position + 1)
         if not page:
             return Verdict(head, f"entry {expected.position} is missing")
         for entry in page:
@@ -401,7 +401,7 @@ async def verify_audit(
             if position != expected.position:
                 return Verdict(head, f"entry {expected.position} is missing")
             before = AuditHead(position - 1, entry.previous)
-            computed = entry.chained(before).hash
+            computed = entry.chain_to(before).hash
             is_changed = not computed == entry.hash == expected.hash
             if position == noted.position:
                 is_changed |= entry.hash != noted.hash

@@ -89,9 +89,9 @@ class Learning:
 
     async def follow_switch(self) -> float:
         """Notice what other processes did; returns the seconds until the next look."""
-        if await self._stores.store.refresh():
+        if await self._stores.store.refresh_generation():
             self._has_switched = False
-        await self._stores.memory.follow()  # also while its vectors cannot be opened
+        await self._stores.memory.follow_changes()  # also while its vectors cannot be opened
         if not self._has_switched:  # tried again, as where the index was away
             await self._switch_generation()
             self._has_switched = True
@@ -111,9 +111,9 @@ class Learning:
                 log_event(logger, OTHER_MODEL, level="error")
                 await self.indexer.close()
                 return
-        async with self.indexer.switched():
+        async with self.indexer.switch_current():
             if opened is not None:
-                await index.switch(opened, name)
+                await index.switch_index(opened, name)
         memory.forget_all()
         self._looked.clear()
         log_event(
@@ -128,16 +128,16 @@ class Learning:
     async def cluster_axes(self) -> float:
         """Cluster axes soon after new ones were named; returns the seconds until the next look."""
         started = time.monotonic()
-        for workspace, cursor in (await self._stores.store.knowledge.cursors()).items():
+        for workspace, cursor in (await self._stores.store.knowledge.read_cursors()).items():
             if self._looked.get(workspace) != cursor.serial:
                 if await self.clusterer.is_due(workspace):
-                    await self.clusterer.cluster(workspace)
+                    await self.clusterer.cluster_axes(workspace)
                 self._looked[workspace] = cursor.serial
         return pacing.SETTLE_S + pacing.CLUSTER_REST * (time.monotonic() - started)
 
     async def give_back(self) -> float:
         """Give back the memory that learning does not need now; returns the seconds to the next."""
-        is_idle = await self.indexer.rest()
+        is_idle = await self.indexer.hand_over_known()
         await asyncio.to_thread(give_back_memory)
         self._garbage.tend(is_idle=is_idle)
         return pacing.GIVE_BACK_S

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from aftercall.errors import AftercallError
 from aftercall.files import GATEWAYS_LOCK
-from aftercall.places import try_lock, unlock
+from aftercall.places import try_lock, unlock_file
 from aftercall.process import ended_by_signals
 from embeddings.protocol import EmbeddingError
 from ingest import pacing
@@ -95,7 +95,7 @@ async def wait_until_unused(folder: Path, linger_s: float) -> None:
             if now - left_at >= linger_s:
                 log_event(logger, "no gateway uses the service any more", seconds=round(linger_s))
                 return
-            unlock(lock)
+            unlock_file(lock)
         await asyncio.sleep(min(1.0, linger_s / 4))
 
 

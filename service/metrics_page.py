@@ -21,7 +21,7 @@ from retrieval.index.protocol import (
     VectorIndexError,
     VectorIndexUnavailableError,
 )
-from retrieval.knowledge.rows.log import StoreCounts, counts, lag_s
+from retrieval.knowledge.rows.log import StoreCounts, count_rows, lag_s
 from service.context import Context, Lifecycle
 from service.lifecycle import Shared
 from service.logs import log_event
@@ -74,15 +74,15 @@ async def read_agreement(context: Context) -> Agreement:
     A count of all vectors takes milliseconds on a large index, and status pages ask often: the
     result is kept for five seconds, as long as the log store counts the same.
     """
-    known = await counts(context.store)
+    known = await count_rows(context.store)
     return await context.shared.get(("agreement", known), lambda: _compare_stores(context), 5.0)
 
 
 async def _compare_stores(context: Context) -> Agreement:
     for left in reversed(range(3)):
-        before = await counts(context.store)
+        before = await count_rows(context.store)
         try:
-            vectors = await context.index.count()
+            vectors = await context.index.count_points()
         except VectorIndexUnavailableError:
             return Agreement(
                 None, problem="the vector index does not answer; suggestions come from rules"
@@ -94,7 +94,7 @@ async def _compare_stores(context: Context) -> Agreement:
                 problem=f"{error}; until then suggestions come from rules",
             )
         problem = explain_difference(before, vectors)
-        if problem is None or await counts(context.store) != before:
+        if problem is None or await count_rows(context.store) != before:
             return Agreement(vectors)
         if left:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
@@ -127,7 +127,7 @@ async def _read_state(context: Context | None) -> list[Metric]:
     store = context.store
 
     async def count_stores() -> _Counted:
-        cursors, heads = await store.knowledge.cursors(), await store.events.heads()
+        cursors, heads = await store.knowledge.read_cursors(), await store.events.read_heads()
         behind = [
             name
             for name, head in heads.items()
@@ -135,11 +135,11 @@ async def _read_state(context: Context | None) -> list[Metric]:
         ]
         lags = [await lag_s(store, each) for each in behind[:WORKSPACES]]
         tools = sum([await store.events.count_state(each, "tool") for each in heads])
-        return await counts(store), tools, max(lags, default=0.0)
+        return await count_rows(store), tools, max(lags, default=0.0)
 
     log, vectors = await asyncio.gather(
         in_time(context.shared, "counts for metrics", count_stores),
-        in_time(context.shared, "vectors for metrics", context.index.count),
+        in_time(context.shared, "vectors for metrics", context.index.count_points),
     )
     return list(_list_families(context, log, vectors))
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from aftercall.cli.status import duration
+from aftercall.cli.status import show_duration
 from ingest.rebuild import OnProgress, Rebuilt
-from ingest.rebuild import rebuild as rebuild_knowledge
+from ingest.rebuild import rebuild_generation as rebuild_knowledge
 from mongo.errors import StoreInUseError
 from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name, refuse_another_store
@@ -99,7 +99,7 @@ def _make_progress(say: Callable[[str], None], model: str) -> OnProgress:
             say(f"learning from {total:,} records with {model}")
         elif done:
             rate = done / max(time.monotonic() - started, 1e-9)
-            left = duration((total - done) / rate)
+            left = show_duration((total - done) / rate)
             slowly(f"{done:,} of {total:,} ({rate:,.0f} a second, {left} left)")
 
     return show_progress

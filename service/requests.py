@@ -29,8 +29,8 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect
 
 from aftercall import models as m
-from aftercall.background import aside
-from aftercall.explain import explain, explain_request
+from aftercall.background import call_aside
+from aftercall.explain import explain_error, explain_request
 from aftercall.json_values import MAX_DEPTH, read_json
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
@@ -274,7 +274,7 @@ class JsonRequest(Request):
 
 async def parse_body(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
     """Return what `how` makes of a body; a large body is parsed off the event loop."""
-    return await aside(how, body, when=len(body) > _INLINE_BYTES)
+    return await call_aside(how, body, when=len(body) > _INLINE_BYTES)
 
 
 def _read_value(body: bytes, *, model: Any) -> Any:
@@ -349,7 +349,7 @@ def _read_record(index: int, value: object) -> m.Execution | m.Rejection:
     try:
         return m.Execution.model_validate(value)
     except ValidationError as error:
-        return m.Rejection(index=index, message=safe_message(explain(error, m.Execution)))
+        return m.Rejection(index=index, message=safe_message(explain_error(error, m.Execution)))
 
 
 async def _read_records(request: Request) -> Records:

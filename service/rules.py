@@ -46,7 +46,7 @@ async def find_rules(
     """Yield what was learned of one tool, or of each tool with a learned repair."""
 
     def read(row: Row) -> list[KnownRule]:
-        return list(_read_rules(tool_of_row(workspace, row.key), KNOWLEDGE.decode(row)))
+        return list(_read_rules(tool_of_row(workspace, row.key), KNOWLEDGE.decode_row(row)))
 
     async for row in _list_noted(store, workspace, KNOWLEDGE, TAUGHT, tool):
         for each in await asyncio.to_thread(read, row):
@@ -55,13 +55,19 @@ async def find_rules(
 
 def _read_rules(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
     for signature in known.signatures.values():
+        changes = signature.find_common_changes()
         found = {
             edit_key(each.edits): (each.edits, each.sessions, [e.agent for e in each.mended],
                                    each.execution_ids)
-            for each in common_repairs(signature.examples, signature.changes(), own=True)
+            for each in common_repairs(signature.examples, changes, own=True)
         }  # fmt: skip
         for key, rule in signature.rules.items():
-            of_rule = tuple(rule.edits), rule.repairs, rule.menders(), tuple(rule.execution_ids)
+            of_rule = (
+                tuple(rule.edits),
+                rule.repairs,
+                rule.repair_agents(),
+                tuple(rule.execution_ids),
+            )
             found.setdefault(key, of_rule)
         for key, (edits, repairs, marks, ids) in found.items():
             keys = {*map(principal_of, marks)}  # an empty one stands for the owner
@@ -86,7 +92,9 @@ async def _list_noted(
 ) -> AsyncIterator[Row]:
     """Yield rows of a kind, by key, of those tools only that another kind notes."""
     after = None
-    while found := await store.knowledge.scan(workspace, noted.name, _PAGE, after=after, tool=tool):
+    while found := await store.knowledge.scan_rows(
+        workspace, noted.name, _PAGE, after=after, tool=tool
+    ):
         after = found[-1].key
         rows = await store.knowledge.get(workspace, kind.name, [each.key for each in found])
         for row in sorted(rows, key=attrgetter("key")):
@@ -100,7 +108,7 @@ async def find_bursts(
     async for row in _list_noted(store, workspace, STATISTICS, MARKED, tool):
         marks = Counter(
             (each.by, each.at // 3600)
-            for version in STATISTICS.decode(row).versions.values()
+            for version in STATISTICS.decode_row(row).versions.values()
             for each in version.trials
             if each.severity is not None
         )

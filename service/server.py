@@ -280,7 +280,7 @@ def open_tracing(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
         yield lambda app: app
         return
     try:
-        from aftercall.span_export import exporting  # noqa: PLC0415  # only where spans are wanted
+        from aftercall.span_export import export_spans  # noqa: PLC0415  # only where spans are wanted
         from service.spans import RequestSpans, StageSpans  # noqa: PLC0415  # as above
     except ImportError as error:
         raise ConfigurationError(
@@ -288,7 +288,7 @@ def open_tracing(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
             f"{how_to_install('otel', of_service=True)}, or take the variable away"
         ) from error
     service = {"service.name": "aftercall", "service.version": VERSION}
-    with exporting(service, url=url, close_within_s=settings.server.shutdown_s) as provider:
+    with export_spans(service, url=url, close_within_s=settings.server.shutdown_s) as provider:
         tracer = provider.get_tracer("aftercall-service", VERSION)
         stages = StageSpans(tracer)
         with measured_by(stages):

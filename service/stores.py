@@ -24,7 +24,7 @@ from mongo.sqlite.store import open_sqlite_store
 from retrieval.index import opening, protocol
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.rows.documents import CommonMistakes
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from service.archive import refuse_half_imported
 from service.lifecycle import OnPhase, when_it_answers
 from service.logs import log_event
@@ -215,7 +215,7 @@ def _mongo_options(settings: Settings) -> "MongoOptions":
 
 async def index_place(settings: Settings, store: Store) -> protocol.IndexPlace:
     """Return where a store's vectors are: on the named Qdrant server, else in the data folder."""
-    owner = await store.metadata.keep(STORE_FACT, uuid4().hex)
+    owner = await store.metadata.keep_fact(STORE_FACT, uuid4().hex)
     chosen = settings.qdrant
     if chosen.url is None:
         return protocol.EdgePlace(settings.data.dir, owner)
@@ -280,8 +280,8 @@ async def remove_former(place: protocol.IndexPlace, current: str) -> list[str]:
 async def _prepare_index(store: Store, embedder: Embedder, index: opening.CurrentIndex) -> None:
     await refuse_half_imported(store.metadata)
     await _refuse_other_log(store)
-    if not await index.count():
-        known = await counts(store)
+    if not await index.count_points():
+        known = await count_rows(store)
         if known.documents > known.pending:  # some documents wait for no vector, so they had one
             raise protocol.VectorIndexError(
                 "the log store knows documents whose vectors are gone: run `aftercall rebuild`, "
@@ -297,8 +297,8 @@ async def _refuse_other_log(store: Store) -> None:
     Raises:
         StoreDamagedError: more was learned than the log has.
     """
-    cursors = await store.knowledge.cursors()
-    heads = await store.events.heads()
+    cursors = await store.knowledge.read_cursors()
+    heads = await store.events.read_heads()
     for workspace, cursor in cursors.items():
         position = heads[workspace].position if workspace in heads else 0
         if cursor.position > position:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from cachetools import TTLCache
 
 from aftercall import models as m
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import hour_of
 from mongo.protocol import CounterDimension
 from mongo.records import EPOCH, CounterSum, Cursor, ToolKey
@@ -95,8 +95,8 @@ class WindowHours:
         now = context.clock().astimezone(UTC)
         # Read before the log, which may lack an answer otherwise.
         is_settled = context.suggester.is_settled()
-        heads = await context.store.events.heads()
-        cursors = await context.store.knowledge.cursors()
+        heads = await context.store.events.read_heads()
+        cursors = await context.store.knowledge.read_cursors()
         there = heads[workspace].position if workspace in heads else 0
         learned = cursors[workspace].position if workspace in cursors else 0
         return {
@@ -140,14 +140,14 @@ class WindowHours:
         if "hour" in by:
             return closed + opened
         both = [*closed, *opened]
-        sums = summed((each[1:], each.number) for each in both)
+        sums = sum_values((each[1:], each.number) for each in both)
         return [CounterSum(number, *group) for group, number in sums.items()]
 
     async def _read_state(self) -> tuple[int, Cursor | None]:
         context, workspace = self.space
         knowledge = context.store.knowledge
         generation = knowledge.generation
-        cursors = await knowledge.cursors()
+        cursors = await knowledge.read_cursors()
         return generation, cursors.get(workspace)
 
     async def read(
@@ -163,7 +163,7 @@ class WindowHours:
         key = (*seen, workspace, self.first, self.last, *names, by, tools)
         found = kept.get(key)
         if found is None:
-            found = await context.store.counters.sums(
+            found = await context.store.counters.sum_counters(
                 workspace, names, since=self.first, until=self.last, by=by, tools=tools
             )
             kept[key] = found

@@ -202,7 +202,7 @@ class _Writer:
             )  # fmt: skip
         self.recording.now += timedelta(seconds=pause)
         recorded, self.recording.executions = self.recording.executions, []
-        receipt = await self.brain.intake.accept(WORKSPACE, recorded, principal=who[0])
+        receipt = await self.brain.intake.accept_executions(WORKSPACE, recorded, principal=who[0])
         assert not receipt.rejected, receipt.rejected
 
 
@@ -349,7 +349,7 @@ async def _best(brain: Brain, names: Names, *, tag: bool = False, calls: bool = 
         )  # fmt: skip
         await log.append(WORKSPACE, [mark_event(mark, who[0])])
     await brain.indexer.catch_up()
-    best = await brain.chooser.best(WORKSPACE, "n", "find a", principal="honest")
+    best = await brain.chooser.find_best(WORKSPACE, "n", "find a", principal="honest")
     return best.tool.name != "read_a"
 
 
@@ -363,7 +363,7 @@ async def _cohesion(brain: Brain, names: Names) -> bool:
         await writer.record(who, goal, (goal.asked, error))
     await brain.indexer.catch_up()
     tool = ToolKey(WORKSPACE, "srv", "do_work")
-    known = (await brain.memory.health([tool]))[tool]
+    known = (await brain.memory.read_health([tool]))[tool]
     return cohesion_of(known, AxisClusters(), now=writer.recording.now).warning
 
 
@@ -379,7 +379,7 @@ async def _useless(brain: Brain, names: Names) -> bool:
                                 writer.recording.now, called=called)  # fmt: skip
         await brain.store.events.append(WORKSPACE, [correction_event(said, who[0])])
     await brain.indexer.catch_up()
-    known = (await brain.memory.health([tool]))[tool]
+    known = (await brain.memory.read_health([tool]))[tool]
     return utility_of(known, now=writer.recording.now) < 0.5
 
 

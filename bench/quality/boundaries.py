@@ -21,14 +21,14 @@ from sklearn.metrics import (
 from embeddings.protocol import Embedder, Vectors
 from retrieval.knowledge.patterns.clusters import (
     average_linkage,
-    centred,
-    cluster,
+    center_rows,
+    cluster_rows,
     neutral_sentences,
     neutral_vector,
     normalise_axis,
     phrase_vectors,
     sentences_of,
-    smoothed,
+    smooth_rows,
     without_hubs,
 )
 
@@ -58,7 +58,7 @@ class AxisSet:
     @property
     def prepared(self) -> Vectors:
         """The vectors whose similarity is clustered."""
-        return smoothed(centred(self.spoken, self.neutral))
+        return smooth_rows(center_rows(self.spoken, self.neutral))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def score(axes: AxisSet, labels: Labels) -> Score:
 
 def our_labels(axes: AxisSet) -> Labels:
     """As the service clusters."""
-    return _labels(cluster(axes.spoken, axes.neutral), len(axes.truth))
+    return _labels(cluster_rows(axes.spoken, axes.neutral), len(axes.truth))
 
 
 def _ari(axes: AxisSet, labels: Labels) -> float:
@@ -176,9 +176,9 @@ def _without(step: str) -> Callable[[AxisSet, float], Labels]:
         if step in ("normalising", "sentences"):  # of which none of one sentence is at hand
             neutral = vectors.mean(axis=0, keepdims=True)
         if step != "centring":
-            vectors = centred(vectors, neutral)
+            vectors = center_rows(vectors, neutral)
         if step != "smoothing":
-            vectors = smoothed(vectors)
+            vectors = smooth_rows(vectors)
         similarity = vectors @ vectors.T if step == "hubs" else without_hubs(vectors)
         return _labels(average_linkage(similarity, threshold), len(axes.truth))
 

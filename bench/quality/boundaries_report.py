@@ -36,7 +36,7 @@ from bench.quality.boundaries_plot import plot_clusters
 from embeddings.protocol import Embedder
 from retrieval.knowledge.patterns.clusters import (
     THRESHOLD,
-    cluster,
+    cluster_rows,
     normalise_axis,
     phrase_vectors,
     sentences_of,
@@ -112,7 +112,7 @@ async def _full_book(embedder: Embedder, axes: AxisSet) -> tuple[float, float]:
     texts = [text for axis in book for text in sentences_of(axis)]
     vectors = phrase_vectors(await embedder.embed(texts, "document"))
     embedded = time.perf_counter()
-    cluster(vectors, axes.neutral)
+    cluster_rows(vectors, axes.neutral)
     return embedded - started, time.perf_counter() - embedded
 
 

@@ -45,13 +45,15 @@ class Brain:
     async def learn(self, executions: Sequence[Execution]) -> None:
         """Record executions and wait until they are learned from."""
         for start in range(0, len(executions), _BATCH):
-            receipt = await self.intake.accept(WORKSPACE, executions[start : start + _BATCH])
+            receipt = await self.intake.accept_executions(
+                WORKSPACE, executions[start : start + _BATCH]
+            )
             assert not receipt.rejected, receipt.rejected[:3]
         await self.indexer.catch_up()
 
     async def record(self, executions: Sequence[Execution]) -> None:
         """Record executions that are not learned from: what a question's session did before."""
-        receipt = await self.intake.accept(WORKSPACE, executions)
+        receipt = await self.intake.accept_executions(WORKSPACE, executions)
         assert not receipt.rejected, receipt.rejected[:3]
 
     async def ask(
@@ -83,7 +85,7 @@ async def open_brain(embedder: Embedder) -> AsyncIterator[Brain]:
             seeds=seeds,
         )  # fmt: skip
         stack.push_async_callback(suggester.close)
-        intake = Intake(store.events, redactor, indexer.wake)
+        intake = Intake(store.events, redactor, indexer.wake_learner)
         chooser = ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor)
         yield Brain(store, intake, indexer, suggester, memory, chooser, index)
 

@@ -26,7 +26,7 @@ from bench.quality.sessions import history
 from bench.quality.split import split
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
-from retrieval.answers.check import check
+from retrieval.answers.check import answer_check
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.rewrites.edit_effects import changed_names
 
@@ -115,7 +115,7 @@ def _call(tool: str, server: str, parameters: Json, session: str, schema: Json |
 
 async def _ask(brain: Brain, call: Call, into: Checked) -> CheckResponse:
     started = time.perf_counter()
-    said = await check(
+    said = await answer_check(
         WORKSPACE, CheckRequest(call=call), memory=_memory(brain), redactor=Redactor(), quorum=2
     )
     into.milliseconds.append((time.perf_counter() - started) * 1000)

@@ -19,7 +19,7 @@ from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import RESAMPLES, SEED, Macro, Ranking, interval, macro
 from bench.quality.choosing_speed import SCENARIOS, TOOLS, Speed, measure_speed
 from embeddings.protocol import Embedder
-from retrieval.answers.fitness.relevance import Weights, shipped
+from retrieval.answers.fitness.relevance import Weights, shipped_weights
 
 BASELINES = ("BM25 alone", "dense alone", "plain RRF")
 """What the fused retrieval is asked to be ahead of."""
@@ -52,7 +52,7 @@ class ChoosingFigures:
 
     sets: dict[str, SetFigures] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
-    weights: Weights = field(default_factory=shipped)
+    weights: Weights = field(default_factory=shipped_weights)
     speed: Speed | None = None
 
 

@@ -26,7 +26,7 @@ from retrieval.answers.fitness.relevance import (
     Owner,
     RelevantTool,
     Weights,
-    relevant,
+    rank_relevant,
     scenario_parts,
     tool_queries,
 )
@@ -87,7 +87,7 @@ class Asked:
     ) -> list[RelevantTool]:
         """What the service makes of the answers, all of them."""
         answers = self.answers if parts else self.answers[:1]
-        return relevant(answers, past, parts=len(answers), weights=weights)
+        return rank_relevant(answers, past, parts=len(answers), weights=weights)
 
 
 async def ask_all(embedder: Embedder, chosen: ChoosingSet) -> tuple[list[Asked], list[Asked]]:
@@ -103,7 +103,7 @@ async def ask_all(embedder: Embedder, chosen: ChoosingSet) -> tuple[list[Asked],
                 queries = tool_queries(
                     WORKSPACE, own, scenario_parts(question.text), limit=CANDIDATES
                 )
-                asked = Asked(question, await index.search(queries))
+                asked = Asked(question, await index.search_points(queries))
                 asked.fused = await _fused(index, question, own)
                 found.append(asked)
             history = await _add_history(index, chosen.train, vectors)
@@ -143,7 +143,7 @@ async def _embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32
 
 async def _add_tools(index: EdgeIndex, embedder: Embedder, chosen: ChoosingSet) -> None:
     vectors = await _embed(embedder, [tool_text(tool) for tool in chosen.tools])
-    await index.upsert(
+    await index.upsert_points(
         [
             _point("tool", tool.name, "", vector, tool_terms(tool))
             for tool, vector in zip(chosen.tools, vectors, strict=True)
@@ -160,8 +160,8 @@ class _History:
         default_factory=lambda: defaultdict(dict)
     )
 
-    async def documents(self, _: str, ids: Sequence[str]) -> dict[str, Document]:
-        """As `Memory.documents`."""
+    async def read_documents(self, _: str, ids: Sequence[str]) -> dict[str, Document]:
+        """As `Memory.read_documents`."""
         return {each: self.by_id[each] for each in ids if each in self.by_id}
 
     def statistics(self, tool: str, other_than: str) -> ToolTrials:
@@ -191,7 +191,7 @@ async def _add_history(
                 text=question.text, trials=[trial_of(at, point.document_id, "success")],
             )  # fmt: skip
             points.append(point)
-    await index.upsert(points)
+    await index.upsert_points(points)
     return history
 
 
@@ -204,8 +204,8 @@ async def _past(
         for each in asked.relevant()[:CANDIDATES]
         if (name := each.tool_name)
     }
-    [hits] = await index.search([past_query(WORKSPACE, vector, statistics)])
-    return (await read_past(WORKSPACE, hits, cast("Memory", history))).successes()
+    [hits] = await index.search_points([past_query(WORKSPACE, vector, statistics)])
+    return (await read_past(WORKSPACE, hits, cast("Memory", history))).count_successes()
 
 
 async def _fused(
@@ -217,7 +217,7 @@ async def _fused(
     scores scaled by their mean and three standard deviations, then added.
     """
     query = IndexQuery((WORKSPACE,), "tool", own[0], terms_text(question.text), _FUSED)
-    [hits] = await index.search([query])
+    [hits] = await index.search_points([query])
     by_rank, by_score = defaultdict[Hit, float](float), defaultdict[Hit, float](float)
     for side in (
         {hit: hit.similarity for hit in hits[:_FUSED]},

@@ -80,7 +80,7 @@ async def measure_speed(embedder: Embedder) -> Speed | None:
         try:
             await _fill(index, material, rng)
             speed.asked = await _times(index, inner, material)
-            await index.compacted()
+            await index.wait_compacted()
             speed.compacted = await _times(index, inner, material)
         finally:
             await index.close()
@@ -100,7 +100,7 @@ async def _times(
         taken[EMBEDDING].append(time.perf_counter() - started)
         for what, queries in _questions(text, vector).items():
             started = time.perf_counter()
-            await index.search(queries)
+            await index.search_points(queries)
             taken[what].append(time.perf_counter() - started)
     found = {}
     for what, seconds in taken.items():
@@ -139,7 +139,7 @@ def _scenarios(
 
 
 async def _fill(index: EdgeIndex, material: _Material, rng: np.random.Generator) -> None:
-    await index.upsert(
+    await index.upsert_points(
         [
             IndexPoint(
                 _id("tool", number), _WORKSPACE, "tool", None, _name(number), vector,
@@ -150,7 +150,7 @@ async def _fill(index: EdgeIndex, material: _Material, rng: np.random.Generator)
     )  # fmt: skip
     scenarios = enumerate(_repeated(material.questions, SCENARIOS, rng))
     while batch := list(itertools.islice(scenarios, _BATCH)):
-        await index.upsert(
+        await index.upsert_points(
             [
                 IndexPoint(
                     _id("scenario", number), _WORKSPACE, "scenario", None, _name(number % TOOLS),

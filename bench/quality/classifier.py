@@ -33,7 +33,7 @@ from bench.quality.fitting import (
 )
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.knowledge.reading.classifier import HEAD, CategoryHead, shipped_head, text_of
+from retrieval.knowledge.reading.classifier import HEAD, CategoryHead, embedded_words, shipped_head
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 
 FOLDS = 8
@@ -88,7 +88,7 @@ def fit(samples: Sequence[Sample], embedder: str, digest: str) -> Fit:
         columns = np.searchsorted(categories, np.array(head.categories))
         for i in held_out:
             each = samples[i]
-            found = head.probabilities(each.vector, each.text, each.reading.category)
+            found = head.category_probabilities(each.vector, each.text, each.reading.category)
             logits[i, columns] = np.log(found + 1e-12)
     truth = np.searchsorted(categories, labels)
     temperature = float(
@@ -175,7 +175,7 @@ def readings(
 
 
 def _classified(each: Sample, head: CategoryHead) -> ErrorCategory:
-    return head.classify(each.vector, each.text, each.reading.category).category
+    return head.classify_error(each.vector, each.text, each.reading.category).category
 
 
 def _used(each: Sample, head: CategoryHead) -> ErrorCategory:
@@ -216,7 +216,7 @@ async def figures(embedder: Embedder) -> dict[str, float]:
 async def samples_of(embedder: Embedder, split: Split) -> list[Sample]:
     """The messages of a split, embedded and read."""
     messages = [each for each in labelled_messages() if each.split == split]
-    texts = [text_of(each.message) for each in messages]
+    texts = [embedded_words(each.message) for each in messages]
     vectors = np.asarray(await embedder.embed(texts, "query"), dtype=np.float32)
     return [
         Sample(each, vector, text, read_error(ExecutionError(message=each.message), {}))

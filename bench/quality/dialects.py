@@ -33,12 +33,12 @@ from typing import Any
 
 from aftercall.models import FailedCall, Suggestion
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from bench import data
 from bench.quality.brain import Brain, Json, open_brain
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.values.scalars import same_value
 
 ECOSYSTEMS = ("rust", "go", "js", "jvm")
@@ -272,7 +272,7 @@ def document(with_schema: Sequence[Found], without: Sequence[Found]) -> str:
     """Return the page `docs/dialects.md`."""
     head = "| library | rows with a right call | right with schema | right without | kept apart |"
     lines = [_ABOUT, "## Libraries", "", head, "|---|---:|---:|---:|---|"]
-    pairs = gathered(
+    pairs = gather_values(
         (each.row.library, (each, other)) for each, other in zip(with_schema, without, strict=True)
     )
     for library, both in sorted(pairs.items()):
@@ -285,7 +285,7 @@ def document(with_schema: Sequence[Found], without: Sequence[Found]) -> str:
         held = "yes" if first.group in ECOSYSTEMS and is_held(first.form) else ""
         lines.append(f"| {library} | {counts} | {held} |")
     lines += ["", "## Sentences", "", "| dialect | fault | example |", "|---|---|---|"]
-    for form in read_table("knowledge/reading/dialects.toml")["forms"]:
+    for form in read_word_table("knowledge/reading/dialects.toml")["forms"]:
         example = " ".join(form["example"].split()).replace("|", "\\|").replace("`", "'")
         lines.append(f"| {form['dialect']} | {form['fault']} | `{example[:_EXAMPLE]}` |")
     return "\n".join([*lines, "", _ADDING])

@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from aftercall.models import SuggestRequest
@@ -38,7 +39,7 @@ from retrieval.answers.answer import Question
 from retrieval.answers.judge.model import FILE
 from retrieval.answers.judge.ranking import RankedProposal, judge
 from retrieval.answers.proposers.case import Option, value_sources_of
-from retrieval.answers.proposers.compose import merged, options_of
+from retrieval.answers.proposers.compose import merge_options, options_of
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import EditDoesNotApplyError, names_of
@@ -233,7 +234,9 @@ def priors_of(asked: Sequence[Asked]) -> dict[str, tuple[float, float]]:
         (option.trials.kind, _option_is_right(option, each))
         for each in asked
         for whole, single in [options_of(each.question.case)]
-        for option in merged([*whole, *(option for some in single.values() for option in some)])
+        for option in merge_options(
+            [*whole, *(option for some in single.values() for option in some)]
+        )
         if option.trials.kind
     ]
     _print_counts(seen)

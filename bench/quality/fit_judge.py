@@ -15,7 +15,7 @@ from bench.quality.fitting import Labelled, fit_scale, fit_stumps, points_of
 from bench.quality.scores import SURE
 from retrieval.answers.judge.model import LEAN, OPEN_QUESTION, Model, stratum_of
 from retrieval.answers.judge.signals import SIGNALS
-from retrieval.knowledge.confidence import MIN_CONFIDENCE, logistic
+from retrieval.knowledge.confidence import MIN_CONFIDENCE, apply_logistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def fit_judge(rows: Sequence[Row]) -> tuple[Model, str]:
     leans = [LEAN * row.seen[0].signals[SIGNALS.index("odds")] for row, _ in left_out]
     shift -= float(np.average(leans, weights=[first.weight for first in firsts]))
     judged = [
-        (row, logistic(shift + slope * odds + lean))
+        (row, apply_logistic(shift + slope * odds + lean))
         for (row, odds), lean in zip(left_out, leans, strict=True)
     ]
     every = labelled(rows)

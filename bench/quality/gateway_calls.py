@@ -29,7 +29,7 @@ from fastmcp import Client
 from aftercall import AsyncClient, Recorder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
-from aftercall.gateway.tool_search import ToolSearch, named_in
+from aftercall.gateway.tool_search import ToolSearch, tools_named_in
 from bench import data
 from bench import gateway as overhead
 from bench.figures import made_by
@@ -209,8 +209,8 @@ async def search(embedder: Embedder) -> list[str]:
         tools = _catalogue(name)
         names = [each["name"] for each in tools]
         every = tokens(tools)
-        ranked = {each: named_in(each, names, str) for each in names}
-        asked = {each: named_in(f"call {each} for me", names, str) for each in names}
+        ranked = {each: tools_named_in(each, names, str) for each in names}
+        asked = {each: tools_named_in(f"call {each} for me", names, str) for each in names}
         exact = sum(found[:1] == [each] for each, found in ranked.items())
         within = sum(each in found[:5] for each, found in asked.items())
         hits = "-"
@@ -220,7 +220,7 @@ async def search(embedder: Embedder) -> list[str]:
                 list(
                     dict.fromkeys(
                         [
-                            *named_in(one.question.text, names, str),
+                            *tools_named_in(one.question.text, names, str),
                             *one.by_relevance(None, past=False),
                         ]
                     )

@@ -23,9 +23,9 @@ from bench.quality.written import trials
 from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import Embedder
 from ingest.nightly import NightlyJob
-from ingest.nightly_steps import consolidate
+from ingest.nightly_steps import consolidate_patterns
 from mongo.paging import all_rows
-from mongo.records import decoded
+from mongo.records import decode_json
 from retrieval.knowledge.memory import PATTERN
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 
@@ -63,9 +63,9 @@ async def patterns_after_nightly(brain: Brain, embedder: Embedder) -> list[Conso
         store=brain.store, memory=brain.memory, open_model=open_model, keeper=None,
         knowledge=knowledge, clock=lambda: START,
     )  # fmt: skip
-    await consolidate(job)
+    await consolidate_patterns(job)
     return [
-        decoded(ConsolidatedPattern, row.data)
+        decode_json(ConsolidatedPattern, row.data)
         async for row in all_rows(knowledge, WORKSPACE, PATTERN)
     ]
 

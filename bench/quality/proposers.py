@@ -26,7 +26,7 @@ from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
 from retrieval.answers.answer import Question
 from retrieval.answers.judge.ranking import RankedProposal, judge
-from retrieval.answers.proposers.registry import names, without
+from retrieval.answers.proposers.registry import proposer_names, without_proposer
 from retrieval.knowledge.confidence import Scaling
 
 _NEEDS_DATA = ("dialects", "field")
@@ -53,7 +53,7 @@ def sets() -> Iterator[tuple[str, list[Trial]]]:
 
 async def measure(embedder: Embedder, folder: Path) -> None:
     """Measure; print and write `proposers.md`."""
-    earned = {name: Earned() for name in names()}
+    earned = {name: Earned() for name in proposer_names()}
     asked: Counter[str] = Counter()
     for name, trials in sets():
         for with_schema in (True, False):
@@ -79,7 +79,7 @@ async def _count(trial: Trial, question: Question, of: str, earned: dict[str, Ea
     behind = {option.proposer for option in first.proposal.options if option.proposer}
     for name in behind & earned.keys():
         with ExitStack() as stack:
-            stack.enter_context(without(name))
+            stack.enter_context(without_proposer(name))
             other = _first(question)
             was_right = other is not None and await _is_right(trial, other)
         earned[name].behind[of] += 1

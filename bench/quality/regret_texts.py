@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from aftercall.models import Tool
 from bench.quality import choosing_data
 from embeddings.protocol import Embedder
-from retrieval.answers.fitness.relevance import relevant, tool_queries
+from retrieval.answers.fitness.relevance import rank_relevant, tool_queries
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexPoint
 from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
@@ -81,7 +81,7 @@ async def catalogue(embedder: Embedder, name: CatalogueName) -> Catalogue | None
 
 async def _add(index: EdgeIndex, embedder: Embedder, tools: list[Tool]) -> None:
     vectors = await embedder.embed([tool_text(each) for each in tools], "document")
-    await index.upsert(
+    await index.upsert_points(
         [
             IndexPoint(_id(tool), _WORKSPACE, "tool", None, tool.name, vector, tool_terms(tool))
             for tool, vector in zip(tools, vectors, strict=True)
@@ -96,7 +96,7 @@ async def _asked(
     cosines, terms = np.zeros((2, len(texts), len(tools)))
     for number, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
         queries = tool_queries(_WORKSPACE, vector[np.newaxis], [text], limit=len(tools))
-        for each in relevant(await index.search(queries)):
+        for each in rank_relevant(await index.search_points(queries)):
             cosines[number, place[each.document_id]] = each.cosine
             terms[number, place[each.document_id]] = each.terms
     return cosines, terms

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.quality.regret_texts import Catalogue
-from retrieval.answers.fitness.relevance import past_evidence, shipped
-from retrieval.knowledge.confidence import logistic
+from retrieval.answers.fitness.relevance import past_evidence, shipped_weights
+from retrieval.knowledge.confidence import apply_logistic
 
 CALLS = 2_000
 ORIGINAL, EVOLVED = 0, 1
@@ -250,6 +250,6 @@ def relevance_of(cosine: float, terms: float, best_terms: float) -> float:
 
 def _relevance(cosine: float, terms: float, *, best_terms: float, past: float = 0.0) -> float:
     """That of the service, of a scenario of one part."""
-    by = shipped()
+    by = shipped_weights()
     evidence = cosine + by.terms * terms + by.past * past
-    return logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
+    return apply_logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)

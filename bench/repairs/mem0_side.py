@@ -52,7 +52,7 @@ def _memory(folder: Path) -> Any:
 
     class Ours(Embeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            vectors: list[list[float]] = model.encode(texts).tolist()
+            vectors: list[list[float]] = model.encode_texts(texts).tolist()
             return vectors
 
         def embed_query(self, text: str) -> list[float]:

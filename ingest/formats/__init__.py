@@ -1,4 +1,4 @@
 """Calls as others show them: spans, transcripts, protocol logs; read into executions.
 
-Pure: bytes or plain values in, executions or the reason for none out. What these say is data.
+Pure: bytes or plain values in, executions or the reason for none out. Their texts are data.
 """

@@ -2,9 +2,10 @@
 
 A failure is what the message marks as one (`is_error`, `status: "error"`); a typed outcome (see
 `aftercall.outcomes`), an MCP result or anything else with `isError: true`, also as Python printed
-it; and an object that holds nothing but an error: `{"error": "...", "code": 404}`. What only begins
-as errors do is guessed to be one, as the gateway does, and marked so (`readAsError`). A person who
-knows better says how failures begin (`--error-prefix`, `--error-pattern`); then nothing is guessed.
+it; and an object that holds nothing but an error: `{"error": "...", "code": 404}`. Anything that
+only begins as errors do is guessed to be one, as the gateway does, and marked so (`readAsError`). A
+person who knows better states how failures begin (`--error-prefix`, `--error-pattern`); then
+nothing is guessed.
 """
 
 import re
@@ -52,9 +53,9 @@ def transcript_answer(
     content: object, *, failed: bool, pattern: re.Pattern[str] | None
 ) -> ToolAnswer:
     """Return the answer in the content of a tool's message; `pattern` states how failures begin."""
-    text = text_of(content)
+    text = message_text_of(content)
     held = content if isinstance(content, Mapping) else _object_in(text)
-    if held is not None and (found := _structured(held, failed=failed)) is not None:
+    if held is not None and (found := _structured_answer(held, failed=failed)) is not None:
         return found
     if text is not None and (printed := _printed_error(text)) is not None:
         return failure_in_text(printed)
@@ -73,18 +74,20 @@ class ErrorGuesses:
     """How the results begin that were taken for failures, and how many do."""
     _texts: ErrorTexts = field(default_factory=ErrorTexts)
 
-    def judge(
+    def judge_answer(
         self, answer: ToolAnswer, server: str | None, tool: str, sent: JsonObject
     ) -> ToolAnswer:
         """Return an answer as it is, or the failure that the text of a success reads as."""
         if self.given.error_pattern is not None:
             return answer
         if answer.error is not None:
-            self._texts.learn((server, tool), answer.error.message)
+            self._texts.learn_error((server, tool), answer.error.message)
             return answer
         if not isinstance(answer.result, str):
             return answer
-        why = self._texts.why((server, tool), answer.result, sent, reads=reads_only(tool, None))
+        why = self._texts.explain_success(
+            (server, tool), answer.result, sent, reads=reads_only(tool, None)
+        )
         if why is None:
             return answer
         beginning = answer.result.lstrip()[:_MAX_BEGINNING].partition(":")
@@ -101,7 +104,7 @@ def _printed_error(text: str) -> str | None:
     return "\n".join(word for word in words if isinstance(word, str)) or text
 
 
-def text_of(content: object) -> str | None:
+def message_text_of(content: object) -> str | None:
     """Return the text of a message; None for what is neither text nor parts."""
     if content is None:
         return ""
@@ -132,7 +135,7 @@ def _object_in(text: str | None) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
+def _structured_answer(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
     if (typed := Outcome.coerce(held).error) is not None:
         return ToolAnswer(typed)
     if is_mcp_result(held) and "isError" in held:

@@ -37,9 +37,9 @@ from aftercall.outcomes import (
     MAX_MESSAGE_CHARS,
     error_in_result,
     make_error,
+    message_text,
     status_in_result,
     typed_error_in_text,
-    words_of,
 )
 
 MAX_CONTEXT_CHARS = 4000
@@ -118,8 +118,8 @@ class ToolAnswer:
     result: JsonValue = None
     status: str | None = None
 
-    def fields(self) -> dict[str, Any]:
-        """Of an execution."""
+    def execution_fields(self) -> dict[str, Any]:
+        """Return the fields of an execution that hold this answer."""
         if self.error is not None:
             return {"outcome": "failure", "error": self.error}
         return {"outcome": "success", "result": self.result, "result_status": self.status}
@@ -132,7 +132,7 @@ def placed_execution(where: str, **fields: Any) -> Placed:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = bounded_text(".".join(str(part) for part in first["loc"]), 100) or "the call"
-        return unreadable(where, f"{name}: {first['msg']}")
+        return unreadable_at(where, f"{name}: {first['msg']}")
 
 
 _LOOSE = "the arguments of some calls are texts that are no JSON objects; they were read as such"
@@ -157,7 +157,7 @@ def notes_of(where: str, arguments: Arguments) -> Iterator[Placed]:
         yield Placed(where, Noted(_UNREAD if arguments.parameters is None else _LOOSE))
 
 
-def unreadable(where: str, message: str) -> Placed:
+def unreadable_at(where: str, message: str) -> Placed:
     """Return what could not be read at a place."""
     return Placed(bounded_text(where, 200), Unreadable(message))
 
@@ -169,16 +169,16 @@ def left_out(where: str, message: str) -> Placed:
 
 def stable_id(*parts: JsonValue) -> str:
     """Return an execution id that is the same for the same parts."""
-    return str(uuid.uuid5(_NAMESPACE, digest(list(parts))))
+    return str(uuid.uuid5(_NAMESPACE, digest_of(list(parts))))
 
 
-def digest(value: JsonValue) -> str:
+def digest_of(value: JsonValue) -> str:
     """SHA-256 of the canonical JSON; also of text that has lone surrogates in it."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def name_of(value: object) -> str | None:
-    """Return a name as the wire takes it; None for what is none."""
+    """Return a name as the wire takes it; None for anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     return bounded_text(value, _MAX_NAME_CHARS) if isinstance(value, str) and value else None
@@ -191,11 +191,11 @@ def first_name(value: dict[str, Any], *keys: str) -> str | None:
 
 def first_moment(value: dict[str, Any], *keys: str) -> datetime | None:
     """Return the first of the members that is a moment."""
-    return next((at for key in keys if (at := moment(value.get(key)))), None)
+    return next((at for key in keys if (at := read_moment(value.get(key)))), None)
 
 
-def moment(value: object) -> datetime | None:
-    """A UTC moment of ISO 8601 (UTC without a zone) or of s, ms, µs or ns since 1970, by size."""
+def read_moment(value: object) -> datetime | None:
+    """Return the UTC moment of ISO 8601, or of s, ms, µs or ns since 1970."""
     try:
         if isinstance(value, str) and not value.isdecimal():
             said = datetime.fromisoformat(value.strip().replace(",", "."))
@@ -243,7 +243,7 @@ def schemas_of(tools: object) -> dict[str, JsonObject]:
 
 
 def failure_in_text(text: str) -> ToolAnswer:
-    """Return the failure that a text shows, of which something else states that it is one."""
+    """Return the failure that a text shows, where something else marks it as one."""
     message = bounded_text(text, MAX_MESSAGE_CHARS)
     return ToolAnswer(typed_error_in_text(text) or ExecutionError(type=TOOL_ERROR, message=message))
 
@@ -254,7 +254,7 @@ def failure_in_object(error: object) -> ToolAnswer:
     `message`, `type`, `code`, ...
     """
     if not isinstance(error, Mapping):
-        return failure_in_text(words_of(error))
+        return failure_in_text(message_text(error))
     said = {key: error.get(key) for key in ("message", "type", "name", "code")}
     kind = next((said[key] for key in ("type", "name") if isinstance(said[key], str)), None)
     code = said["code"]
@@ -271,7 +271,7 @@ def failure_in_object(error: object) -> ToolAnswer:
 def failure_in_rpc(error: object) -> ToolAnswer:
     """Return the failure that the error of a JSON-RPC response shows."""
     if not isinstance(error, Mapping):
-        return failure_in_text(words_of(error))
+        return failure_in_text(message_text(error))
     data = error.get("data")
     details = data if isinstance(data, Mapping) else {} if data is None else {"data": data}
     return failure_in_object(
@@ -298,7 +298,7 @@ def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
     if (typed := error_in_result(structured, texts, is_error=is_error)) is not None:
         return ToolAnswer(typed)
     if is_error:
-        return failure_in_text("\n".join(texts) or words_of(structured))
+        return failure_in_text("\n".join(texts) or message_text(structured))
     meta = result.get("_meta")
     status = status_in_result(structured, meta if isinstance(meta, Mapping) else None)
     if structured is not None:

@@ -1,6 +1,6 @@
 """A conversation: its calls and results, matched, as executions. Pure.
 
-- Told of and not recorded: a call without a result, a result without its call, arguments that are
+- Reported and not recorded: a call without a result, a result without its call, arguments that are
   neither an object nor a text, and calls made together under one id or none.
 - Arguments that are loose JSON are recorded as the object that they say. A text that is cut off or
   states no object never reached a tool: it is kept as it came, as a failed call whatever answered.
@@ -33,12 +33,12 @@ from ingest.formats.calls import (
     Given,
     Placed,
     ToolAnswer,
-    digest,
+    digest_of,
     left_out,
     notes_of,
     placed_execution,
     stable_id,
-    unreadable,
+    unreadable_at,
 )
 
 _NO_RESULT = "the call has no result here, so nobody knows what became of it"
@@ -52,14 +52,14 @@ _NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call
 _NOT_ENDED = "the call had not ended, or was cancelled, when the file was written"
 
 
-class Answer(Protocol):
+class AnswerReader(Protocol):
     """What a result answers."""
 
     def __call__(self, *, failed: bool) -> ToolAnswer:
         """Return the answer."""
 
 
-class Call(NamedTuple):
+class StatedCall(NamedTuple):
     """A call as a form states it."""
 
     where: str
@@ -78,7 +78,7 @@ class Call(NamedTuple):
 
 
 class _Open(NamedTuple):
-    call: Call
+    call: StatedCall
     tool: str
     server: str | None
     arguments: Arguments
@@ -125,14 +125,14 @@ class Conversation:
         """Note what a user states."""
         self.context = bounded_text(text, MAX_CONTEXT_CHARS)
 
-    def take_call(self, call: Call) -> Iterator[Placed]:
+    def take_call(self, call: StatedCall) -> Iterator[Placed]:
         """Keep a call until its result comes."""
         key = self._key_of(call)
         tool = call.name if isinstance(call.name, str) and call.name else None
         if call.key is not None and key in self.together and self.together[key] == tool:
-            self._complete(key, call)  # one call, in two forms of one message
+            self._complete_call(key, call)  # one call, in two forms of one message
             return
-        arguments = _arguments(call.arguments)
+        arguments = _read_arguments(call.arguments)
         is_ambiguous = key in self.together
         self.together[key] = tool
         unanswered = self.waiting.pop(key, None)
@@ -143,11 +143,11 @@ class Conversation:
             self.waiting[key] = unanswered._replace(tool=named, server=server)
             return
         if unanswered is not None:
-            yield self._unanswered(key, unanswered, _SAME_ID if is_ambiguous else _NO_RESULT)
+            yield self._note_unanswered(key, unanswered, _SAME_ID if is_ambiguous else _NO_RESULT)
         sequence, self.calls = self.calls, self.calls + 1
         if is_ambiguous or isinstance(arguments, str) or tool is None:
             why = arguments if isinstance(arguments, str) else _NO_NAME
-            yield unreadable(call.where, _SAME_ID if is_ambiguous else why)
+            yield unreadable_at(call.where, _SAME_ID if is_ambiguous else why)
             self.refused.add(key)
             return
         self.refused.discard(key)
@@ -158,22 +158,22 @@ class Conversation:
 
     def take_running(self, where: str, call_id: object) -> None:
         """Note that a call runs, or was cancelled; its end may come, or never."""
-        key = _key(call_id) if call_id is not None else where
+        key = _call_key(call_id) if call_id is not None else where
         if key not in self.waiting:
             self.begun_calls[key] = where
 
     def take_failure(self, call_id: object) -> None:
         """Note that a call failed, whose result comes."""
-        self.failing.add(_key(call_id))
+        self.failing.add(_call_key(call_id))
 
     def take_result(
-        self, where: str, call_id: object, answer: Answer, of: str | None = None
+        self, where: str, call_id: object, answer: AnswerReader, of: str | None = None
     ) -> Iterator[Placed]:
         """Return the execution that a result ends; `of` names the tool, where there is no id.
 
         `failed` states to `answer` that the call was never made.
         """
-        key = _key(call_id)
+        key = _call_key(call_id)
         if call_id is None and (of is not None or key not in self.waiting):
             queue = self._queues.get(str(of)) or next(filter(None, self._queues.values()), None)
             key = queue.popleft() if queue else key
@@ -183,13 +183,13 @@ class Conversation:
                 self.told.add((key, None))
             failed = key in self.failing or opened.arguments.parameters is None
             self.failing.discard(key)
-            yield self._execution(key, opened, answer(failed=failed))
+            yield self._make_execution(key, opened, answer(failed=failed))
         elif key not in self.refused and (key, None) not in self.told:
-            yield unreadable(where, _NO_CALL)
+            yield unreadable_at(where, _NO_CALL)
 
-    def take_both(self, call: Call, answer: ToolAnswer) -> Iterator[Placed]:
+    def take_both(self, call: StatedCall, answer: ToolAnswer) -> Iterator[Placed]:
         """Return the execution of a call that stands together with its result."""
-        key = _key(call.key)
+        key = _call_key(call.key)
         self.begun_calls.pop(key, None)
         tool = call.name if isinstance(call.name, str) else None
         if call.key is not None and (
@@ -199,36 +199,36 @@ class Conversation:
         self.told.add((key, tool))
         if call.key is None:
             call = call._replace(key=f"{call.name} {self.calls}")
-            key = _key(call.key)
+            key = _call_key(call.key)
         yield from self.take_call(call)
         self.together.pop(key, None)
         if key in self.waiting:
             self._name_it()
-            yield self._execution(key, self.waiting.pop(key), answer)
+            yield self._make_execution(key, self.waiting.pop(key), answer)
 
-    def finish(self) -> Iterator[Placed]:
+    def finish_calls(self) -> Iterator[Placed]:
         """Return what is open at the end."""
         self._name_it(self.begun)
         for key, opened in self.waiting.items():
-            yield self._unanswered(key, opened, _NO_RESULT)
+            yield self._note_unanswered(key, opened, _NO_RESULT)
         self.waiting.clear()
         yield from (left_out(where, _NOT_ENDED) for where in self.begun_calls.values())
         self.begun_calls.clear()
 
-    def _is_waiting(self, key: str, call: Call) -> bool:
+    def _is_waiting(self, key: str, call: StatedCall) -> bool:
         opened = self.waiting.get(key)
         return opened is not None and opened.call.where != call.where
 
-    def _key_of(self, call: Call) -> str:
+    def _key_of(self, call: StatedCall) -> str:
         if call.key is not None or not call.is_ordered:
-            return _key(call.key)
+            return _call_key(call.key)
         key = f"{call.name} number {self.calls}"
         self._queues.setdefault(str(call.name), deque()).append(key)
         return key
 
-    def _complete(self, key: str, call: Call) -> None:
+    def _complete_call(self, key: str, call: StatedCall) -> None:
         opened = self.waiting.get(key)
-        arguments = _arguments(call.arguments)
+        arguments = _read_arguments(call.arguments)
         if opened is None or isinstance(arguments, str) or opened.arguments.parameters:
             return
         self.waiting[key] = opened._replace(arguments=arguments)
@@ -236,27 +236,27 @@ class Conversation:
     def _name_it(self, begun: list[object] | None = None) -> None:
         if not self.name:
             values = begun or self.begun[:-1] or self.begun
-            self.name = digest([make_json_value(each) for each in values])
+            self.name = digest_of([make_json_value(each) for each in values])
             self.begun.clear()
 
-    def _unanswered(self, key: str, opened: _Open, why: str) -> Placed:
+    def _note_unanswered(self, key: str, opened: _Open, why: str) -> Placed:
         """Note that the outcome of a call that was made is unknown.
 
         One that could not be made failed.
         """
         if why == _SAME_ID:
-            return unreadable(opened.call.where, why)
+            return unreadable_at(opened.call.where, why)
         if opened.arguments.parameters is not None:
             return left_out(opened.call.where, why)
         self._name_it()
-        return self._execution(key, opened, ToolAnswer(UnreadableArgumentsError().error))
+        return self._make_execution(key, opened, ToolAnswer(UnreadableArgumentsError().error))
 
-    def _execution(self, key: str, opened: _Open, answer: ToolAnswer) -> Placed:
+    def _make_execution(self, key: str, opened: _Open, answer: ToolAnswer) -> Placed:
         call, arguments = opened.call, opened.arguments
         if arguments.parameters is None and answer.error is None:
             answer = ToolAnswer(UnreadableArgumentsError().error)
         sent = arguments.parameters or {}
-        answer = self.guesses.judge(answer, opened.server, opened.tool, sent)
+        answer = self.guesses.judge_answer(answer, opened.server, opened.tool, sent)
         said = answer.error.model_dump(mode="json") if answer.error else answer.result
         at = call.at or (self.at or self.given.at) + timedelta(milliseconds=opened.sequence)
         # A call that could not be made may be answered in a longer version, and is the same one.
@@ -271,16 +271,16 @@ class Conversation:
             agent=self.given.agent or call.agent or "unknown",
             server_name=opened.server,
             tool_name=opened.tool,
-            **arguments.recorded(),
+            **arguments.recorded_fields(),
             context=opened.context,
             session_id=call.session or f"chat-{self.name[:32]}",
             sequence=opened.sequence,
             input_schema=self.schemas.get(opened.tool),
-            **answer.fields(),
+            **answer.execution_fields(),
         )
 
 
-def _arguments(told: object) -> Arguments | str:
+def _read_arguments(told: object) -> Arguments | str:
     """Return the arguments of a call, an object or a text; else why they are none."""
     if told is None:
         return Arguments({})  # what models write for a tool without parameters
@@ -293,11 +293,11 @@ def _arguments(told: object) -> Arguments | str:
         return f"{_NO_ARGUMENTS} ({error})"
 
 
-def _is_again(opened: _Open, call: Call, arguments: Arguments | str) -> bool:
+def _is_again(opened: _Open, call: StatedCall, arguments: Arguments | str) -> bool:
     """Return whether a waiting call is shown of a second time, maybe by a shorter name."""
     is_same = isinstance(call.name, str) and str(opened.call.name).endswith(call.name)
     return call.key is not None and is_same and opened.arguments == arguments
 
 
-def _key(call_id: object) -> str:
+def _call_key(call_id: object) -> str:
     return f"id {call_id}" if isinstance(call_id, str | int) else "no id"

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
 
-from ingest.formats.mcp_messages import inside, is_message, is_pair
-from ingest.formats.observations import kind_of
+from ingest.formats.mcp_messages import is_message, is_pair, message_inside
+from ingest.formats.observations import observed_kind
 from ingest.formats.rules import read_forms
 from ingest.formats.transcripts import is_like_transcript, is_transcript
 
@@ -45,22 +45,24 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
     text = text.decode("utf-8", "ignore").encode()  # the cut may lie within a character
     lines = text.split(b"\n", _LINES)[:_LINES]
     if _is_document(lines):
-        shown = wanted or _format_of(_begun(text))
+        shown = wanted or _format_of(_begun_object(text))
         return Detection(shown or "executions", "document", is_known=shown is not None)
     is_marked = text[:2] == b"<|"  # as Harmony's texts begin
     if not wanted and is_marked and is_transcript(text.decode("utf-8", "ignore")):
         return Detection("transcripts", "text")
-    found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
+    found = [
+        each for line in lines if (each := _format_of(_begun_object(line)) or _format_of_log(line))
+    ]
     shown = wanted or next(iter(found), None)
     return Detection(shown or "executions", "lines", is_known=shown is not None)
 
 
-def contents(beginning: bytes) -> str:
+def describe_contents(beginning: bytes) -> str:
     """Return what a file that begins so holds, for someone whose file could not be read."""
     look = look_at(beginning)
     if not (text := beginning.removeprefix(b"\xef\xbb\xbf").strip()):
         return "nothing"
-    begun = _begun(text if look.shape == "document" else text.split(b"\n", 1)[0])
+    begun = _begun_object(text if look.shape == "document" else text.split(b"\n", 1)[0])
     if (each := next(_first_objects(begun), None)) is None:
         return "JSON without objects" if begun is not None else "text that is no JSON"
     keys = [json.dumps(key[:40]) for key in list(each)[:_KEYS]]
@@ -75,7 +77,7 @@ def _is_document(lines: list[bytes]) -> bool:
     first = lines[0].strip()
     if len(lines) == 1 or first[:1] not in (b"{", b"[") or first[-1:] not in (b"{", b"[", b","):
         return False
-    return not any(line[:1] == b"{" and bool(_whole(line)) for line in lines[1:])
+    return not any(line[:1] == b"{" and bool(_whole_object(line)) for line in lines[1:])
 
 
 def _format_of(value: object) -> Format | None:
@@ -87,9 +89,9 @@ def _format_of_object(each: dict[str, Any]) -> Format | None:
         return "executions"
     if _OF_OTLP & each.keys():
         return "otlp"
-    if (kind := kind_of(each)) is not None:
+    if (kind := observed_kind(each)) is not None:
         return kind
-    if is_message(each) or is_pair(each) or inside(each) is not None:
+    if is_message(each) or is_pair(each) or message_inside(each) is not None:
         return "mcp"
     return "transcripts" if is_like_transcript(each) or is_transcript(each) else None
 
@@ -106,14 +108,14 @@ def _format_of_log(line: bytes) -> Format | None:
     return "mcp" if _OF_A_LOG.search(line) else None
 
 
-def _whole(line: bytes) -> object:
+def _whole_object(line: bytes) -> object:
     try:
         return from_json(line)
     except ValueError:
         return None
 
 
-def _begun(text: bytes) -> object:
+def _begun_object(text: bytes) -> object:
     if text.lstrip()[:1] not in (b"{", b"["):
         return None
     try:

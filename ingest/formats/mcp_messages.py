@@ -1,8 +1,9 @@
 """Logs of MCP: requests `tools/call` and their responses, matched, as executions. Pure.
 
-Requests and responses belong together by their id, within one session of one server. What a session
-states of itself is kept: the server's name (`initialize`), the client's, the tools' input schemas
-(`tools/list`), which later calls carry. Results with `isError` and JSON-RPC errors are failures.
+Requests and responses belong together by their id, within one session of one server. Anything that
+a session states of itself is kept: the server's name (`initialize`), the client's, the tools' input
+schemas (`tools/list`), which later calls carry. Results with `isError` and JSON-RPC errors are
+failures.
 
 - Calls without an answer are shown of and not recorded: at the end, when their id is used again,
   when the session begins again, and when they are cancelled.
@@ -39,18 +40,18 @@ from ingest.formats.calls import (
     Given,
     Placed,
     ToolAnswer,
-    digest,
+    digest_of,
     failure_in_rpc,
     first_name,
     left_out,
     mcp_answer,
-    moment,
     name_of,
     notes_of,
     placed_execution,
+    read_moment,
     schemas_of,
     stable_id,
-    unreadable,
+    unreadable_at,
 )
 
 Origin = Literal["client", "server"]
@@ -118,51 +119,51 @@ class McpLog:
     _channels: dict[str | None, _Channel] = field(default_factory=dict)
     _seen: Counter[str] = field(default_factory=Counter)
 
-    def feed(self, message: Message) -> Iterator[Placed]:
+    def feed_message(self, message: Message) -> Iterator[Placed]:
         """Yield what the log shows with this message."""
         channel = self._channels.setdefault(message.server, _Channel(message.server))
         if isinstance(message.body.get("method"), str):
-            yield from self._request(channel, message)
+            yield from self._take_request(channel, message)
         else:
-            yield from self._response(channel, message)
+            yield from self._take_response(channel, message)
 
-    def finish(self) -> Iterator[Placed]:
+    def finish_log(self) -> Iterator[Placed]:
         """Yield what is open at the end of the log."""
         for channel in self._channels.values():
-            yield from self._close(channel)
+            yield from self._close_channel(channel)
 
-    def _request(self, channel: _Channel, message: Message) -> Iterator[Placed]:
-        method, params = message.body["method"], _object(message.body.get("params"))
+    def _take_request(self, channel: _Channel, message: Message) -> Iterator[Placed]:
+        method, params = message.body["method"], _as_object(message.body.get("params"))
         if message.origin == "server" or method in _OF_SERVERS:
             if "id" in message.body:
-                channel.of_server.add(_id(message.body["id"]))
+                channel.of_server.add(_id_key(message.body["id"]))
             return
         if method == "notifications/cancelled":
-            yield from self._drop(channel, _id(params.get("requestId")))
+            yield from self._drop_call(channel, _id_key(params.get("requestId")))
         if method == "initialize":
-            yield from self._close(channel)
-            self._begin(channel, message, params)
+            yield from self._close_channel(channel)
+            self._begin_session(channel, message, params)
         if "id" not in message.body and message.answer is None:
             if method == "tools/call":
-                yield unreadable(message.where, _NEVER)
+                yield unreadable_at(message.where, _NEVER)
             return  # a notification
         opened = _Open(message, method, channel.schemas)
         if message.answer is not None:
-            yield from self._matched(channel, opened, message.answer, message.took_ms)
+            yield from self._match_answer(channel, opened, message.answer, message.took_ms)
             return
-        key = _id(message.body["id"])
-        yield from self._drop(channel, key)
+        key = _id_key(message.body["id"])
+        yield from self._drop_call(channel, key)
         channel.open[key] = opened
 
-    def _begin(self, channel: _Channel, message: Message, params: JsonObject) -> None:
-        channel.client = first_name(_object(params.get("clientInfo")), "name")
+    def _begin_session(self, channel: _Channel, message: Message, params: JsonObject) -> None:
+        channel.client = first_name(_as_object(params.get("clientInfo")), "name")
         channel.server = None
-        channel.beginning = digest([_text_of(message.at), params])
+        channel.beginning = digest_of([_text_of(message.at), params])
         channel.session, channel.calls = None, 0
         channel.schemas = {}
 
-    def _response(self, channel: _Channel, message: Message) -> Iterator[Placed]:
-        key = _id(message.body.get("id"))
+    def _take_response(self, channel: _Channel, message: Message) -> Iterator[Placed]:
+        key = _id_key(message.body.get("id"))
         opened = channel.open.get(key)
         # It may be the one to a request, where the server's ids are the same.
         is_fit = opened is not None and (
@@ -175,33 +176,35 @@ class McpLog:
             return
         if opened is None:
             if _is_call_result(message.body.get("result")):
-                yield unreadable(message.where, _NO_CALL)
+                yield unreadable_at(message.where, _NO_CALL)
             return
         del channel.open[key]
         took = None
         if message.at is not None and opened.message.at is not None:
             took = max((message.at - opened.message.at).total_seconds() * 1000, 0.0)
-        yield from self._matched(channel, opened, message.body, took)
+        yield from self._match_answer(channel, opened, message.body, took)
 
-    def _matched(
+    def _match_answer(
         self, channel: _Channel, opened: _Open, answer: dict[str, Any], took_ms: float | None
     ) -> Iterator[Placed]:
-        result = _object(answer.get("result"))
+        result = _as_object(answer.get("result"))
         if opened.method == "tools/call":
-            yield from self._call(channel, opened, answer, took_ms)
+            yield from self._make_call(channel, opened, answer, took_ms)
         elif opened.method == "tools/list":
             opened.schemas.update(schemas_of(result.get("tools")))
         elif opened.method in _BEGINS:
-            channel.server = first_name(_object(result.get("serverInfo")), "name") or channel.server
+            channel.server = (
+                first_name(_as_object(result.get("serverInfo")), "name") or channel.server
+            )
 
-    def _call(
+    def _make_call(
         self, channel: _Channel, opened: _Open, answer: dict[str, Any], took_ms: float | None
     ) -> Iterator[Placed]:
         message = opened.message
-        params = _object(message.body.get("params"))
+        params = _as_object(message.body.get("params"))
         tool, told = params.get("name"), params.get("arguments")
         if not isinstance(tool, str) or not tool:
-            yield unreadable(message.where, "the call names no tool")
+            yield unreadable_at(message.where, "the call names no tool")
             return
         try:
             arguments = (
@@ -210,24 +213,24 @@ class McpLog:
                 else Arguments(checked({} if told is None else told))
             )
         except InvalidJsonValueError as fault:
-            yield unreadable(message.where, f"the call's arguments cannot be stored: {fault}")
+            yield unreadable_at(message.where, f"the call's arguments cannot be stored: {fault}")
             return
         said_arguments = arguments.text if arguments.parameters is None else arguments.parameters
-        error, result = answer.get("error"), _object(answer.get("result"))
+        error, result = answer.get("error"), _as_object(answer.get("result"))
         if error is None and _is_no_outcome(result):
             yield left_out(message.where, _NO_OUTCOME)
             return
         read = _answer_of(result) if error is None else failure_in_rpc(error)
-        meta = _object(params.get("_meta"))
+        meta = _as_object(params.get("_meta"))
         sequence, channel.calls = channel.calls, channel.calls + 1
         time, rpc_id = _text_of(message.at), _text_of(message.body.get("id"))
         if channel.session is None:
             first: list[JsonValue] = [channel.label, channel.beginning, rpc_id, tool, time]
-            channel.session = f"mcp-{digest([*first, said_arguments])[:32]}"
+            channel.session = f"mcp-{digest_of([*first, said_arguments])[:32]}"
         session = name_of(meta.get("aftercall/session")) or channel.session
-        fields = read.fields()
+        fields = read.execution_fields()
         said = read.error.model_dump(mode="json") if read.error else [read.result, read.status]
-        content = digest([session, rpc_id, tool, said_arguments, time, fields["outcome"], said])
+        content = digest_of([session, rpc_id, tool, said_arguments, time, fields["outcome"], said])
         context = meta.get("aftercall/context")
         yield from notes_of(message.where, arguments)
         self._seen[content] += 1  # the same call may be made twice, without ids
@@ -237,12 +240,12 @@ class McpLog:
             timestamp=message.at or self.given.at + timedelta(milliseconds=sequence),
             agent=self.given.agent
             or name_of(meta.get("aftercall/agent"))
-            or first_name(_object(meta.get(_CLIENT_INFO)), "name")
+            or first_name(_as_object(meta.get(_CLIENT_INFO)), "name")
             or channel.client
             or "unknown",
             server_name=channel.server or name_of(channel.label),
             tool_name=tool,
-            **arguments.recorded(),
+            **arguments.recorded_fields(),
             context=bounded_text(context, MAX_CONTEXT_CHARS) if isinstance(context, str) else None,
             duration_ms=took_ms or 0.0,
             session_id=session,
@@ -251,12 +254,12 @@ class McpLog:
             **fields,
         )
 
-    def _close(self, channel: _Channel) -> Iterator[Placed]:
+    def _close_channel(self, channel: _Channel) -> Iterator[Placed]:
         for key in list(channel.open):
-            yield from self._drop(channel, key)
+            yield from self._drop_call(channel, key)
         channel.of_server.clear()
 
-    def _drop(self, channel: _Channel, key: tuple[str, object]) -> Iterator[Placed]:
+    def _drop_call(self, channel: _Channel, key: tuple[str, object]) -> Iterator[Placed]:
         if (opened := channel.open.pop(key, None)) is not None and opened.method == "tools/call":
             yield left_out(opened.message.where, _NEVER)
 
@@ -276,12 +279,12 @@ def messages_in_line(line: str, where: str) -> Iterator[Message | Placed]:
     start = line.find("{", said.end() if said else 0)
     if start < 0 or (said is None and (start > _LOOKED_AT or '"jsonrpc"' not in line)):
         if said:
-            yield unreadable(where, _CUT_OFF)
+            yield unreadable_at(where, _CUT_OFF)
         return
     try:
         body, _ = json.JSONDecoder().raw_decode(line, start)
     except (ValueError, RecursionError):
-        yield unreadable(where, _CUT_OFF)
+        yield unreadable_at(where, _CUT_OFF)
         return
     if not is_message(body):
         return
@@ -289,7 +292,7 @@ def messages_in_line(line: str, where: str) -> Iterator[Message | Placed]:
     labels = [
         label
         for label in _BRACKETS.findall(before)
-        if label.lower() not in _LEVELS and moment(label) is None
+        if label.lower() not in _LEVELS and read_moment(label) is None
     ]
     time = _LEADING_TIME.match(before)
     yield Message(
@@ -297,7 +300,7 @@ def messages_in_line(line: str, where: str) -> Iterator[Message | Placed]:
         body,
         origin="client" if said and said[1] == "client" else "server" if said else None,
         server=labels[0] if said and labels else None,
-        at=moment(time[1]) if time else None,
+        at=read_moment(time[1]) if time else None,
     )
 
 
@@ -315,12 +318,12 @@ def is_pair(value: object) -> bool:
     return (
         isinstance(value, dict)
         and "request" in value
-        and isinstance(request := _unpacked(value["request"]), dict)
+        and isinstance(request := _unpack_text(value["request"]), dict)
         and isinstance(request.get("method"), str)
     )
 
 
-def inside(value: dict[str, Any]) -> dict[str, Any] | None:
+def message_inside(value: dict[str, Any]) -> dict[str, Any] | None:
     """Return the message that an object wraps, as Inspector 2 does."""
     held = value.get("message")
     return held if isinstance(held, dict) and is_message(held) else None
@@ -332,20 +335,20 @@ def _message_in(value: object, where: str) -> Iterator[Message | Placed]:
             if is_message(item):
                 yield Message(f"{where}[{number}]", item)
     elif not isinstance(value, dict):
-        yield unreadable(where, "is no message: it must be a JSON object")
+        yield unreadable_at(where, "is no message: it must be a JSON object")
     elif is_message(value):
         yield Message(where, value)
     elif is_pair(value):
-        request = _object(_unpacked(value["request"]))
-        yield _around(value, where, request, answer=_answer_in(value.get("response")))
-    elif (body := inside(value)) is not None:
+        request = _as_object(_unpack_text(value["request"]))
+        yield _message_around(value, where, request, answer=_answer_in(value.get("response")))
+    elif (body := message_inside(value)) is not None:
         response = value.get("response") if isinstance(body.get("method"), str) else None
-        yield _around(value, where, body, answer=_answer_in(response))
+        yield _message_around(value, where, body, answer=_answer_in(response))
     elif _LOOKS_LIKE_ONE & value.keys():
-        yield unreadable(where, "is no JSON-RPC message, and wraps none in a form known here")
+        yield unreadable_at(where, "is no JSON-RPC message, and wraps none in a form known here")
 
 
-def _around(
+def _message_around(
     value: dict[str, Any], where: str, body: dict[str, Any], *, answer: dict[str, Any] | None
 ) -> Message:
     took = value.get("duration")
@@ -354,13 +357,13 @@ def _around(
         where,
         body,
         origin=said if (said := value.get("origin")) in ("client", "server") else None,
-        at=moment(value.get("timestamp")),
+        at=read_moment(value.get("timestamp")),
         took_ms=took if is_time else None,
         answer=answer,
     )
 
 
-def _unpacked(value: object) -> object:
+def _unpack_text(value: object) -> object:
     if not isinstance(value, str) or not value.lstrip().startswith("{"):
         return value
     try:
@@ -374,7 +377,7 @@ def _answer_in(response: object) -> dict[str, Any] | None:
 
     Inspector 1 keeps the bare result.
     """
-    response = _unpacked(response)
+    response = _unpack_text(response)
     if not isinstance(response, dict):
         return None
     is_result = response.keys() <= {"id", "result"} and "result" in response
@@ -385,7 +388,7 @@ def _answer_in(response: object) -> dict[str, Any] | None:
 
 def _is_call_result(result: object) -> bool:
     """Return whether it is the result of a call: it has content; a question or a task has none."""
-    held = _object(result)
+    held = _as_object(result)
     return (
         isinstance(held.get("content"), list)
         or held.get("structuredContent") is not None
@@ -404,12 +407,12 @@ def _answer_of(result: JsonObject) -> ToolAnswer:
     return transcript_answer(result, failed=False, pattern=None)  # of a server that keeps no rules
 
 
-def _id(value: object) -> tuple[str, object]:
+def _id_key(value: object) -> tuple[str, object]:
     """Return a key for an id: `1` and `"1"` are two."""
     return (type(value).__name__, value if isinstance(value, str | int | float) else None)
 
 
-def _object(value: object) -> dict[str, Any]:
+def _as_object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

@@ -39,7 +39,7 @@ from ingest.formats.calls import (
     placed_execution,
     python_literal,
     stable_id,
-    unreadable,
+    unreadable_at,
 )
 
 Kind = Literal["langsmith", "langfuse"]
@@ -54,10 +54,10 @@ _EXECUTES = "execute_tool "
 _MAX_TEXT = 100_000
 
 
-def kind_of(value: object, depth: int = 2) -> Kind | None:
-    """Whose runs or observations a value holds; None for neither."""
+def observed_kind(value: object, depth: int = 2) -> Kind | None:
+    """Return whose runs or observations a value holds; None for neither."""
     if isinstance(value, list):
-        return next((found for each in value[:5] if (found := kind_of(each, depth))), None)
+        return next((found for each in value[:5] if (found := observed_kind(each, depth))), None)
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("run_type"), str):
@@ -67,7 +67,9 @@ def kind_of(value: object, depth: int = 2) -> Kind | None:
     if traced and timed and isinstance(value.get("type"), str):
         return "langfuse"
     inner = (value.get(key) for key in _LISTS if isinstance(value.get(key), list))
-    return next((found for each in inner if depth and (found := kind_of(each, depth - 1))), None)
+    return next(
+        (found for each in inner if depth and (found := observed_kind(each, depth - 1))), None
+    )
 
 
 @dataclass(slots=True)
@@ -84,39 +86,39 @@ class ObservationReader:
                 yield from self.read(each, f"{where}[{number}]", session)
             return
         if not isinstance(value, dict):
-            yield unreadable(where or "the value", "is no run and no observation")
+            yield unreadable_at(where or "the value", "is no run and no observation")
             return
         trace = value.get("trace")
         extra = value.get("extra")
         held = extra.get("metadata") if isinstance(extra, dict) else value.get("metadata")
-        read = _unpacked(held)
+        read = _unpack_text(held)
         metadata = read if isinstance(read, dict) else {}
         outer = trace if isinstance(trace, dict) else value
         session = first_name(metadata, *_SESSIONS) or first_name(outer, "sessionId") or session
         kind = value.get("run_type") or value.get("type")
         if isinstance(kind, str):
             if kind.lower() == "tool" or _is_executed(value, metadata):
-                yield from self._call(value, metadata, where or "the value", session)
+                yield from self._read_call(value, metadata, where or "the value", session)
             else:
                 self.others[kind] += 1
         for key in _LISTS:
             if isinstance(value.get(key), list):
                 yield from self.read(value[key], f"{where}.{key}" if where else key, session)
 
-    def _call(
+    def _read_call(
         self, value: dict[str, Any], metadata: dict[str, Any], where: str, session: str | None
     ) -> Iterator[Placed]:
         run_id, name = name_of(value.get("id")), _name_of(value, metadata)
         if run_id is None or name is None:
-            yield unreadable(where, "the call has no id or no name")
+            yield unreadable_at(where, "the call has no id or no name")
             return
         begun = first_moment(value, "start_time", "startTime")
         ended = first_moment(value, "end_time", "endTime")
         try:
-            answer = _answer(value, self.given)
-            arguments = _arguments(value.get("inputs", value.get("input")))
+            answer = _read_answer(value, self.given)
+            arguments = _read_arguments(value.get("inputs", value.get("input")))
         except _NotACallError as error:
-            yield unreadable(where, str(error))
+            yield unreadable_at(where, str(error))
             return
         took_ms = (ended - begun).total_seconds() * 1000 if begun and ended else 0.0
         server, tool = split_name(name)
@@ -130,10 +132,10 @@ class ObservationReader:
             agent=self.given.agent or first_name(metadata, *_AGENTS) or "unknown",
             server_name=first_name(metadata, "mcp_server", "server_name") or server,
             tool_name=tool,
-            **arguments.recorded(),
+            **arguments.recorded_fields(),
             duration_ms=max(took_ms, 0.0),
             session_id=own or session or first_name(value, "trace_id", "traceId"),
-            **answer.fields(),
+            **answer.execution_fields(),
         )
 
 
@@ -159,14 +161,14 @@ class _NotACallError(Exception):
     """What cannot be recorded as a call; the message states why."""
 
 
-def _arguments(told: object) -> Arguments:
+def _read_arguments(told: object) -> Arguments:
     """Return the arguments of a call.
 
     A text that begins as no object is the tool's one argument.
     """
-    read = _unpacked(told)
+    read = _unpack_text(told)
     if isinstance(read, dict) and frozenset(read) in _INPUTS:
-        inner = _unpacked(next(iter(read.values())))
+        inner = _unpack_text(next(iter(read.values())))
         is_text = isinstance(inner, str) and inner.lstrip().startswith("{")
         read = inner if isinstance(inner, dict) or is_text else read
     if isinstance(read, str) and read.strip():
@@ -179,19 +181,19 @@ def _arguments(told: object) -> Arguments:
         raise _NotACallError(f"the call's input cannot be stored: {error}") from None
 
 
-def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
+def _read_answer(value: dict[str, Any], given: Given) -> ToolAnswer:
     error = value.get("error")
     if isinstance(error, str) and error.strip():
         if _INTERRUPT.match(error):
             raise _NotACallError("the call was interrupted, which is no outcome")
-        return _raised(error)
-    output = _unpacked(value.get("outputs", value.get("output")))
+        return _read_raised(error)
+    output = _unpack_text(value.get("outputs", value.get("output")))
     if isinstance(output, dict) and output.keys() == {"output"}:
-        output = _unpacked(output["output"])
+        output = _unpack_text(output["output"])
     failed = str(value.get("level")).upper() == "ERROR" or value.get("status") == "error"
     message = value.get("statusMessage") or value.get("status_message")
     if failed and isinstance(message, str) and message:
-        return _raised(message)
+        return _read_raised(message)
     if output is None and not failed and first_moment(value, "end_time", "endTime") is None:
         raise _NotACallError("the call has no result here, so how it ended is not known")
     if isinstance(output, dict):  # a message of LangChain, written out
@@ -201,7 +203,7 @@ def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
     return transcript_answer(make_json_value(output), failed=failed, pattern=given.error_pattern)
 
 
-def _raised(text: str) -> ToolAnswer:
+def _read_raised(text: str) -> ToolAnswer:
     """Return an exception as LangChain writes it: its `repr`, and its traceback."""
     said = text.split("Traceback (most recent call last)", maxsplit=1)[0].strip()
     if (found := _EXCEPTION.fullmatch(said)) is None:
@@ -215,7 +217,7 @@ def _raised(text: str) -> ToolAnswer:
     return failure_in_object({"type": kind, "message": str(message) or kind})
 
 
-def _unpacked(value: object) -> object:
+def _unpack_text(value: object) -> object:
     """Return the object that a text is the JSON or the Python literal of; else the value itself."""
     text = value.strip() if isinstance(value, str) and len(value) <= _MAX_TEXT else ""
     if not (text.startswith("{") and text.endswith("}")):

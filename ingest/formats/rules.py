@@ -31,11 +31,11 @@ class _Way:
     group: re.Pattern[str] | None = None
     literal: str | None = None
 
-    def value(self, held: object) -> Any:
+    def value_in(self, held: object) -> Any:
         if self.literal is not None:
             return self.literal
         for step in self.steps:
-            held = _step(held, step)
+            held = _take_step(held, step)
             if held is None:
                 return None
         if self.group is None:
@@ -65,14 +65,14 @@ class Condition:
     key: str | None
     """The member of an object that it is about, if the path is no more than that."""
 
-    def holds(self, value: object) -> bool:
+    def is_met(self, value: object) -> bool:
         """Return whether an object is so."""
         if self.key is not None and isinstance(value, dict):
             held = value.get(self.key)
         else:
-            held = value_at(value, self.path)
+            held = first_value_at(value, self.path)
         if self.sign in ("=", "!="):
-            is_one = held is not None and _word(held) in self.words
+            is_one = held is not None and _as_word(held) in self.words
             return is_one if self.sign == "=" else held is not None and not is_one
         if self.pattern is not None:
             return isinstance(held, str) and self.pattern.search(held) is not None
@@ -178,7 +178,7 @@ class Forms:
             if isinstance(held, str):
                 places += self.places.get((key, held), ())
         for place in sorted(places):
-            if all(condition.holds(value) for condition in self.rules[place].conditions):
+            if all(condition.is_met(value) for condition in self.rules[place].conditions):
                 return self.rules[place]
         return None
 
@@ -195,9 +195,9 @@ class Forms:
             yield value
 
 
-def value_at(value: object, path: Path) -> Any:
+def first_value_at(value: object, path: Path) -> Any:
     """Return the first of the alternatives that is there; None for none."""
-    return next((held for way in path if (held := way.value(value)) is not None), None)
+    return next((held for way in path if (held := way.value_in(value)) is not None), None)
 
 
 def first_at(value: dict[str, Any], paths: tuple[Path, ...], kinds: tuple[type, ...]) -> Any:
@@ -205,7 +205,7 @@ def first_at(value: dict[str, Any], paths: tuple[Path, ...], kinds: tuple[type, 
     for path in paths:
         if path[0].steps[0] not in value:
             continue
-        held = value_at(value, path)
+        held = first_value_at(value, path)
         if isinstance(held, kinds) and not isinstance(held, bool) and held != "":
             return held
     return None
@@ -220,7 +220,7 @@ def read_forms() -> Forms:
     def add(added: dict[str, Any]) -> None:
         for form, described in added.items():
             for each in described["rules"]:
-                _needed(_rule(form, each).conditions)
+                _needed_members(_make_rule(form, each).conditions)
             for each in described.get("texts", ()):
                 re.compile(each["pattern"])
         table.update(added)
@@ -230,14 +230,14 @@ def read_forms() -> Forms:
     texts: list[_Text] = []
     for form, described in table.items():
         defaults = {key: described[key] for key in ("agent", "unique") if key in described}
-        rules += (_rule(form, defaults | each) for each in described["rules"])
+        rules += (_make_rule(form, defaults | each) for each in described["rules"])
         texts += (
             _Text(form, each["marker"], re.compile(each["pattern"]))
             for each in described.get("texts", ())
         )
     places: dict[tuple[str, str | None], list[int]] = {}
     for place, rule in enumerate(rules):
-        for needed in _needed(rule.conditions):
+        for needed in _needed_members(rule.conditions):
             places.setdefault(needed, []).append(place)
     return Forms(
         titles={form: described["title"] for form, described in table.items()},
@@ -254,8 +254,8 @@ def read_forms() -> Forms:
     )
 
 
-def _needed(conditions: tuple[Condition, ...]) -> set[tuple[str, str | None]]:
-    """Return the members of which an object needs one, for the rule to fit."""
+def _needed_members(conditions: tuple[Condition, ...]) -> set[tuple[str, str | None]]:
+    """Return the members one of which an object needs, for the rule to fit."""
     plain = [each for each in conditions if not each.negated and each.sign != "!="]
     for each in plain:
         steps = {way.steps for way in each.path}
@@ -272,7 +272,7 @@ _COMMON = frozenset({"id", "name", "type", "role", "content", "status", "error",
 _PLAIN = {"agent", "unique", "ordered", "deep", "open", "ignored"}
 
 
-def _rule(form: str, told: Mapping[str, Any]) -> Rule:
+def _make_rule(form: str, told: Mapping[str, Any]) -> Rule:
     known = {each.name for each in fields(Rule)} | {"when"}
     if unknown := told.keys() - known:
         raise ValueError(f"forms.toml, {form}: unknown {', '.join(sorted(unknown))}")
@@ -298,11 +298,11 @@ def read_condition(text: str) -> Condition:
     pattern = re.compile(said) if sign == "~" else None
     ways = read_path(path)
     return Condition(
-        ways, bool(negated), sign or "", said, pattern, tuple(said.split("|")), _member(ways)
+        ways, bool(negated), sign or "", said, pattern, tuple(said.split("|")), _only_member(ways)
     )
 
 
-def _member(path: Path) -> str | None:
+def _only_member(path: Path) -> str | None:
     """Return the member that a path takes of an object, if it does nothing else."""
     way = path[0]
     if len(path) > 1 or len(way.steps) != 1 or way.group is not None:
@@ -318,21 +318,21 @@ def read_path(text: str) -> Path:
         plain, mark, pattern = rest.partition("~")
         first, bar, others = plain.partition("|")
         if bar:
-            ways.append(_way(first, None))
+            ways.append(_make_way(first, None))
             rest = others + mark + pattern
         else:
-            ways.append(_way(plain, re.compile(pattern) if mark else None))
+            ways.append(_make_way(plain, re.compile(pattern) if mark else None))
             rest = ""
     return tuple(ways)
 
 
-def _way(text: str, group: re.Pattern[str] | None) -> _Way:
+def _make_way(text: str, group: re.Pattern[str] | None) -> _Way:
     if text.startswith("="):
         return _Way((), None, text[1:])
     return _Way(tuple(text.split("/")), group)
 
 
-def _step(held: object, step: str) -> object:
+def _take_step(held: object, step: str) -> object:
     if isinstance(held, str):
         held = object_in_text(held)
     if isinstance(held, dict):
@@ -345,11 +345,11 @@ def _step(held: object, step: str) -> object:
             return held[place] if place < len(held) else None
         for each in held:  # attributes of spans
             if isinstance(each, dict) and each.get("key") == step:
-                return _attribute(each.get("value"))
+                return _attribute_value(each.get("value"))
     return None
 
 
-def _attribute(value: object) -> object:
+def _attribute_value(value: object) -> object:
     if isinstance(value, dict):
         return next((value[key] for key in _OF_OTLP if key in value), value)
     return value
@@ -366,7 +366,7 @@ def object_in_text(text: str) -> object:
     return json_or_none(bare) if bare.startswith(("{", "[")) else None
 
 
-def _word(value: object) -> str:
+def _as_word(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""

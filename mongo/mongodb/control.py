@@ -14,73 +14,73 @@ from pymongo import DESCENDING, UpdateOne
 from pymongo.errors import DuplicateKeyError
 
 from mongo.errors import KeyChangedError
-from mongo.mongodb.database import Part, Record, guarded, write
-from mongo.mongodb.readable import micros
+from mongo.mongodb.database import Part, Record, guard_method, write
+from mongo.mongodb.readable import to_micros
 from mongo.mongodb.store import MongoOptions, open_database
 from mongo.protocol import ControlStore
-from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+from mongo.records import AuditEntry, AuditHead, StoredKey, decode_json, encode_json
 
 _HEAD = "head"
-"""The record of KEYS that is none: ids of keys have a prefix."""
+"""The record of KEYS that is no key: ids of keys have a prefix."""
 _KEY = "key:"
 
 
 class MongoControl(Part):
     """As `mongo.protocol.ControlStore`."""
 
-    @guarded
-    async def head(self) -> AuditHead:
+    @guard_method
+    async def read_head(self) -> AuditHead:
         row = await self._db.keys.find_one({"_id": _HEAD})
         return AuditHead(row["position"], row["hash"]) if row else AuditHead()
 
-    @guarded
-    async def keys(self) -> list[StoredKey]:
+    @guard_method
+    async def list_keys(self) -> list[StoredKey]:
         return [
             replace(
-                decoded(StoredKey, row["data"].encode()),
+                decode_json(StoredKey, row["data"].encode()),
                 used_at=(used := row.get("used_at")) and datetime.fromtimestamp(used / 1e6, UTC),
             )
             async for row in self._db.keys.find({"_id": {"$gt": _KEY}}).sort("created_at")
         ]
 
-    @guarded
+    @guard_method
     async def append(
         self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
     ) -> AuditEntry:
         if key is not None:
             there = await self._db.keys.find_one({"_id": _KEY + key.id}, {"data": 1})
-            if (there and there["data"]) != (before and before.data().decode()):
+            if (there and there["data"]) != (before and before.to_data().decode()):
                 raise KeyChangedError(key.id)
-        entry = await self._add(entry)
+        entry = await self._add_entry(entry)
         if key is not None:
-            await self._put(key, before)
+            await self._put_key(key, before)
         await self._move_head(entry)
         return entry
 
-    async def _add(self, entry: AuditEntry) -> AuditEntry:
+    async def _add_entry(self, entry: AuditEntry) -> AuditEntry:
         while True:
-            chained = entry.chained(await self.head())
+            chained = entry.chain_to(await self.read_head())
             try:
-                fields: Record = json.loads(encoded(chained))
+                fields: Record = json.loads(encode_json(chained))
                 await self._db.audit.insert_one({"_id": chained.position, **fields})
             except DuplicateKeyError:  # of a writer that was faster, or was killed then
                 if (taken := await self._db.audit.find_one({"_id": chained.position})) is not None:
-                    await self._move_head(_entry(taken))
+                    await self._move_head(_entry_of(taken))
                 await asyncio.sleep(0)
             else:
                 return chained
 
-    async def _put(self, key: StoredKey, before: StoredKey | None) -> None:
+    async def _put_key(self, key: StoredKey, before: StoredKey | None) -> None:
         name = _KEY + key.id
-        data = key.data().decode()
+        data = key.to_data().decode()
         if before is None:
-            created = {"_id": name, "data": data, "created_at": micros(key.created_at)}
+            created = {"_id": name, "data": data, "created_at": to_micros(key.created_at)}
             try:
                 await self._db.keys.insert_one(created)
             except DuplicateKeyError:
                 raise KeyChangedError(key.id) from None
             return
-        which = {"_id": name, "data": before.data().decode()}
+        which = {"_id": name, "data": before.to_data().decode()}
         done = await self._db.keys.update_one(which, {"$set": {"data": data}})
         if not done.matched_count:
             raise KeyChangedError(key.id)
@@ -91,25 +91,25 @@ class MongoControl(Part):
         # Where it is there already the filter matches nothing, and the upsert fails by its key.
         await write(self._db.keys, [UpdateOne(which, {"$set": moved}, upsert=True)])
 
-    @guarded
-    async def used(self, moments: Mapping[str, datetime]) -> None:
+    @guard_method
+    async def note_used(self, moments: Mapping[str, datetime]) -> None:
         await write(
             self._db.keys,
             [
-                UpdateOne({"_id": _KEY + name}, {"$max": {"used_at": micros(moment)}})
+                UpdateOne({"_id": _KEY + name}, {"$max": {"used_at": to_micros(moment)}})
                 for name, moment in moments.items()
             ],
         )
 
-    @guarded
-    async def entries(
+    @guard_method
+    async def list_entries(
         self, limit: int, *, before: int | None = None, workspace: str | None = None
     ) -> list[AuditEntry]:
         which: Record = {} if before is None else {"position": {"$lt": before}}
         if workspace is not None:
             which["workspace"] = workspace
         cursor = self._db.audit.find(which).sort("position", DESCENDING).limit(limit)
-        return [_entry(row) async for row in cursor]
+        return [_entry_of(row) async for row in cursor]
 
     async def close(self) -> None:
         await self._db.close()
@@ -120,5 +120,5 @@ async def open_mongo_control(options: MongoOptions) -> ControlStore:
     return MongoControl(await open_database(options))
 
 
-def _entry(row: Record) -> AuditEntry:
-    return decoded(AuditEntry, json.dumps({k: row[k] for k in row if k != "_id"}).encode())
+def _entry_of(row: Record) -> AuditEntry:
+    return decode_json(AuditEntry, json.dumps({k: row[k] for k in row if k != "_id"}).encode())

@@ -1,7 +1,7 @@
 """The database as all parts of the store use it: its collections, its records' names, its calls.
 
-What records have in common: `_id` is `key(workspace, ...)`, `workspace` is a field of its own (the
-shard key: every filter carries it), times are microseconds since 1970, and `data` is bytes. Of
+Records have this in common: `_id` is `record_id(workspace, ...)`, `workspace` is a field of its own
+(the shard key: every filter carries it), times are microseconds since 1970, and `data` is bytes. Of
 STORE, LOG_HEADS, CURSORS and LEASES there are few, and they are not sharded. Several processes
 write at once, and there are no transactions: whatever changes several records is written down in
 one record first, by a compare-and-set (a command in LOG_HEADS, a commit in CURSORS); from then on
@@ -88,7 +88,7 @@ _ANSWERS: tuple[tuple[set[int], tuple[str, ...], type[errors.StoreError], str], 
 UNKNOWN = {2, 9, 14, 59, 67, 72, 115, 168, 197, 238, 15952, 40324}
 """How servers say that they do not know a command, an option, a stage or an operator."""
 _VERSIONS = re.compile(r"wire version (?:\d+, but .* at least \d+ \((MongoDB [\d.]+)\))?")
-"""What the driver says of a server that is too old, with the version that it takes, or too new."""
+"""The driver's message about a server that is too old or new, with the version that it takes."""
 _AWAY = {6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001, 11600, 11602}
 """Host not reachable, interrupted, stepping down, shutting down, too slow."""
 
@@ -118,9 +118,9 @@ def from_driver(error: driver.PyMongoError | InvalidDocument, where: str) -> err
         case driver.OperationFailure():
             return from_code(error.code, str(error), where)
         case driver.InvalidOperation():
-            return errors.closed()
+            return errors.closed_error()
         case driver.ConfigurationError():
-            said = _misfit(error, where)
+            said = _describe_misfit(error, where)
         case InvalidDocument():
             said = (
                 "a record holds what MongoDB cannot keep: nothing of this call was stored. Send it "
@@ -128,10 +128,10 @@ def from_driver(error: driver.PyMongoError | InvalidDocument, where: str) -> err
             )
         case _:
             said = f"MongoDB at {where}: {type(error).__name__}; look at the server's log"
-    return _away(where, away) if away else errors.StoreError(said)
+    return _away_error(where, away) if away else errors.StoreError(said)
 
 
-def _misfit(error: driver.ConfigurationError, where: str) -> str:
+def _describe_misfit(error: driver.ConfigurationError, where: str) -> str:
     if (versions := _VERSIONS.search(str(error))) is None:
         return (
             f"the options for MongoDB at {where} do not fit it ({type(error).__name__}): look at "
@@ -149,7 +149,7 @@ def from_code(code: int | None, text: str, where: str) -> errors.StoreError:
         if code in codes or any(each in lowered for each in texts):
             return kind(message.format(where=where))
     if code in _AWAY:
-        return _away(where, f"it is busy or changes its state (code {code})")
+        return _away_error(where, f"it is busy or changes its state (code {code})")
     return errors.StoreError(
         f"MongoDB at {where} refused an operation (code {code}): look at the server's log, and "
         "report this if it repeats"
@@ -166,7 +166,7 @@ def _from_bulk(error: driver.BulkWriteError, where: str) -> errors.StoreError:
     return from_code(DUPLICATE_KEY, "", where)
 
 
-def _away(where: str, why: str) -> errors.StoreUnavailableError:
+def _away_error(where: str, why: str) -> errors.StoreUnavailableError:
     return errors.StoreUnavailableError(
         f"MongoDB at {where} does not answer ({why}): see that it runs and that this machine "
         "reaches it; the call can be sent again"
@@ -188,7 +188,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def key(*parts: str) -> str:
+def record_id(*parts: str) -> str:
     """Return the `_id` of a record: the workspace first, then what shows it from others there.
 
     Keys are in the order of their parts, whatever characters those hold.
@@ -199,9 +199,9 @@ def key(*parts: str) -> str:
     )
 
 
-def within(*parts: str) -> Record:
-    """The condition on the `_id` of all records whose keys begin with these parts and go on."""
-    return {"$gte": key(*parts, ""), "$lt": key(*parts) + _ESCAPE}
+def ids_within(*parts: str) -> Record:
+    """Return the condition on the `_id` of all records whose keys begin with these parts."""
+    return {"$gte": record_id(*parts, ""), "$lt": record_id(*parts) + _ESCAPE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +244,13 @@ class Database:
         self._idle.set()
 
     @contextmanager
-    def call(self) -> Iterator[None]:
+    def guard_call(self) -> Iterator[None]:
         """Around each call: the driver's errors become a `StoreError`, and closing waits.
 
         A `StoreUnavailableError` where it was closed before.
         """
         if self._is_closed and not self._running:  # else it is a part of what still runs
-            raise errors.closed()
+            raise errors.closed_error()
         self._running += 1
         self._idle.clear()
         try:
@@ -279,26 +279,26 @@ class Part:
 Own = TypeVar("Own", bound=Part)
 
 
-def guarded(
+def guard_method(
     method: Callable[Concatenate[Own, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Own, P], Coroutine[Any, Any, T]]:
-    """Return a public method: it runs inside `Database.call`."""
+    """Return a public method: it runs inside `Database.guard_call`."""
 
     @wraps(method)
-    async def call(own: Own, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with own._db.call():  # noqa: SLF001  # its own
+    async def call_guarded(own: Own, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with own._db.guard_call():  # noqa: SLF001  # its own
             return await method(own, *args, **kwargs)
 
-    return call
+    return call_guarded
 
 
-async def insert(collection: Collection, records: Sequence[Record]) -> set[int]:
+async def insert_records(collection: Collection, records: Sequence[Record]) -> set[int]:
     """Insert all, in any order; the places of those whose key was taken, which did nothing."""
     try:
         if records:
             await collection.insert_many(records, ordered=False)
     except driver.BulkWriteError as error:
-        return _taken(error)
+        return _taken_places(error)
     return set()
 
 
@@ -308,10 +308,10 @@ async def write(collection: Collection, operations: Sequence[UpdateOne]) -> None
         if operations:
             await collection.bulk_write(operations, ordered=False)
     except driver.BulkWriteError as error:
-        _taken(error)
+        _taken_places(error)
 
 
-def _taken(error: driver.BulkWriteError) -> set[int]:
+def _taken_places(error: driver.BulkWriteError) -> set[int]:
     """Return the places whose key is there already; raises the error where it complains of more."""
     details: Mapping[str, Any] = error.details or {}
     faults = details.get("writeErrors", [])
@@ -321,8 +321,8 @@ def _taken(error: driver.BulkWriteError) -> set[int]:
     return {int(each["index"]) for each in faults}
 
 
-async def look(collection: Collection, which: Record, change: str) -> Record | None:
-    """A record; where it has a change to be applied, after its own process had time for it."""
+async def find_and_change(collection: Collection, which: Record, change: str) -> Record | None:
+    """Return a record; apply its change when its own process was too slow."""
     seen, since = None, 0.0
     while True:
         if (row := await collection.find_one(which)) is None or change not in row:
@@ -334,7 +334,7 @@ async def look(collection: Collection, which: Record, change: str) -> Record | N
         await asyncio.sleep(0.02)
 
 
-def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
+def fenced_update(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
     """Return a change of a record that does nothing where this or a later one was made already.
 
     There the filter matches nothing, and the upsert fails by its key (`write` passes that over).
@@ -344,7 +344,7 @@ def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
     return UpdateOne(which, changed, upsert=True)
 
 
-def named_tool(tool: ToolKey | None) -> Record:
+def tool_fields(tool: ToolKey | None) -> Record:
     """Return the fields of a record that name its tool; None where it has none."""
     if tool is None:
         return {"serverName": None, "toolName": None}
@@ -361,7 +361,7 @@ def tool_in(workspace: str, row: Mapping[str, Any]) -> ToolKey | None:
 Kept = TypeVar("Kept", Event, Row)
 
 
-async def bounded(
+async def bound_records(
     found: AsyncIterable[Record],
     made: Callable[[Record], Kept],
     limit: int,
@@ -388,7 +388,7 @@ def size_of(record: Record) -> int:
     return 400 + len(record["_id"]) + len(record.get("set", record).get("data", b""))
 
 
-def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+def batch_records(records: Iterable[Record]) -> Iterator[list[Record]]:
     """Lists of at most about 8 MiB, or of one record."""
     batch: list[Record] = []
     size = 0

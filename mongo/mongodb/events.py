@@ -38,7 +38,7 @@ from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
 from mongo.mongodb import database, log_writes, readable
-from mongo.mongodb.database import Database, Part, Record, guarded, key
+from mongo.mongodb.database import Database, Part, Record, guard_method, record_id
 from mongo.records import Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
 
 GAP_S = 2.0
@@ -69,7 +69,7 @@ class MongoEvents(Part):
         self._writers: dict[str, asyncio.Task[None]] = {}
         self._known_schemas = TTLCache[tuple[str, str], bool](_KNOWN_SCHEMAS, ttl=60)
 
-    @guarded
+    @guard_method
     async def append(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
     ) -> list[Appended]:
@@ -78,23 +78,24 @@ class MongoEvents(Part):
                 raise DocumentTooLarge(f"an event of {len(event.data)} bytes")
         await self._keep_schemas(workspace, events)
         if state:
-            return await self._command(workspace, events, state)
+            return await self._append_command(workspace, events, state)
         if not events:
             return []
         answer: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(workspace, []).append(_Arrival(events, answer))
         if workspace not in self._writers:
-            self._writers[workspace] = asyncio.create_task(self._write(workspace))
+            self._writers[workspace] = asyncio.create_task(self._write_waiting(workspace))
         return await answer
 
-    async def _write(self, workspace: str) -> None:
+    async def _write_waiting(self, workspace: str) -> None:
         while waiting := self._waiting.get(workspace):
-            group, number = [waiting.pop(0)], 0
+            group = [waiting.pop(0)]
+            number = 0
             while waiting and (number := number + len(group[-1].events)) < _MAX_GROUP:
                 group.append(waiting.pop(0))
             events = [event for arrival in group for event in arrival.events]
             try:
-                with self._db.call():
+                with self._db.guard_call():
                     verdicts = await log_writes.append_events(self._db, workspace, events)
             except Exception as error:  # noqa: BLE001  # its callers raise it
                 for _, answer in group:
@@ -102,16 +103,17 @@ class MongoEvents(Part):
                         answer.set_exception(error)
                 continue
             for mine, answer in group:
-                answers, verdicts = verdicts[: len(mine)], verdicts[len(mine) :]
+                answers = verdicts[: len(mine)]
+                verdicts = verdicts[len(mine) :]
                 if not answer.done():
                     answer.set_result(answers)
         del self._waiting[workspace], self._writers[workspace]
 
-    @guarded
-    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
+    @guard_method
+    async def read_after(self, workspace: str, position: int, limit: int) -> list[Event]:
         first_look = (position, time.monotonic())
         while True:
-            page = await _page(self._db, workspace, position, limit)
+            page = await _read_page(self._db, workspace, position, limit)
             if page.events or page.gap is None:
                 if page.events or page.through == position:
                     return page.events
@@ -122,21 +124,21 @@ class MongoEvents(Part):
             if time.monotonic() - first_look[1] < GAP_S:
                 await asyncio.sleep(0.02)
             else:
-                await log_writes.bury(self._db, workspace, range(*page.gap))
+                await log_writes.bury_positions(self._db, workspace, range(*page.gap))
             position = page.through
 
-    @guarded
-    async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
+    @guard_method
+    async def find_events(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
         if not ids:
             return []
-        wanted = [key(workspace, kind, each) for each in dict.fromkeys(ids)]
+        wanted = [record_id(workspace, kind, each) for each in dict.fromkeys(ids)]
         rows = self._db.log.find({"_id": {"$in": wanted}, "workspace": workspace}, _FIELDS)
-        events = [_event(workspace, row) async for row in rows]
+        events = [_event_of(workspace, row) async for row in rows]
         found = {event.id: event for event in events}
         return [found[each] for each in dict.fromkeys(ids) if each in found]
 
-    @guarded
-    async def latest(
+    @guard_method
+    async def latest_events(
         self,
         workspace: str,
         kind: EventKind,
@@ -149,7 +151,7 @@ class MongoEvents(Part):
     ) -> list[Event]:
         which: Record = {"workspace": workspace, "kind": kind}
         if tool is not None:
-            which |= database.named_tool(tool)
+            which |= database.tool_fields(tool)
         bounds = {"$lt": before, "$gt": after}
         position = {sign: bound for sign, bound in bounds.items() if bound is not None}
         if position:
@@ -160,69 +162,72 @@ class MongoEvents(Part):
         async def read(condition: Record) -> list[Event]:
             rows = self._db.log.find({**which, **condition}, _FIELDS)
             rows = rows.sort("position", -1).limit(limit)
-            return (await database.bounded(rows, partial(_event, workspace), limit))[0]
+            return (await database.bound_records(rows, partial(_event_of, workspace), limit))[0]
 
         if sessions is None:
             return await read({})
         pages = await asyncio.gather(*(read({"session": name}) for name in set(sessions)))
         return sorted(chain.from_iterable(pages), key=lambda event: -event.position)
 
-    @guarded
-    async def state(
+    @guard_method
+    async def read_state(
         self,
         workspace: str,
         kind: StateKind,
         keys: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[StateRow]:
-        await log_writes.settled(self._db, workspace)
+        await log_writes.settled_head(self._db, workspace)
         if limit is not None and limit < 1:
             return []
         which: Record = {
             "workspace": workspace,
             "kind": kind,
-            "_id": database.within(workspace, kind),
+            "_id": database.ids_within(workspace, kind),
             "data": {"$ne": None},
         }
         if keys is not None:
-            which["_id"] = {"$in": [key(workspace, kind, each) for each in dict.fromkeys(keys)]}
+            which["_id"] = {
+                "$in": [record_id(workspace, kind, each) for each in dict.fromkeys(keys)]
+            }
         return [
             StateRow(kind, row["key"], row["data"], position=row["position"])
             async for row in self._db.state.find(which).sort("_id", 1).limit(limit or 0)
         ]
 
-    @guarded
+    @guard_method
     async def count_state(self, workspace: str, kind: StateKind) -> int:
-        await log_writes.settled(self._db, workspace)
+        await log_writes.settled_head(self._db, workspace)
         which = {
             "workspace": workspace,
             "kind": kind,
-            "_id": database.within(workspace, kind),
+            "_id": database.ids_within(workspace, kind),
             "data": {"$ne": None},
         }
         return await self._db.state.count_documents(which)
 
-    @guarded
-    async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
+    @guard_method
+    async def read_schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         if not hashes:
             return {}
-        wanted = [key(workspace, each) for each in set(hashes)]
+        wanted = [record_id(workspace, each) for each in set(hashes)]
         rows = self._db.schemas.find({"_id": {"$in": wanted}, "workspace": workspace})
         return {row["hash"]: json.loads(row["data"]) async for row in rows}
 
-    @guarded
-    async def heads(self) -> dict[str, Head]:
+    @guard_method
+    async def read_heads(self) -> dict[str, Head]:
         rows = await self._db.heads.find({}, _WITHOUT_BODY).to_list()
-        heads = await asyncio.gather(*(_head(self._db, row) for row in rows))
+        heads = await asyncio.gather(*(_read_head(self._db, row) for row in rows))
         return {row["_id"]: head for row, head in zip(rows, heads, strict=True) if head.position}
 
-    @guarded
-    async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
+    @guard_method
+    async def erase_events(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         while True:
-            if (row := await _counted(self._db, workspace)) is None:
+            if (row := await _counted_head(self._db, workspace)) is None:
                 return 0
-            first, upto = row.get("first", 1), min(through, row.get("through", 0))
-            last, erased = await _oldest(self._db, workspace, first, upto, before, limit)
+            first = row.get("first", 1)
+            upto = min(through, row.get("through", 0))
+            last, erased = await _oldest_events(self._db, workspace, first, upto, before, limit)
             if erased:
                 counts = {f"counts.{kind}": -number for kind, number in erased.items()}
                 moved = await self._db.heads.update_one(
@@ -236,15 +241,15 @@ class MongoEvents(Part):
             await self._db.log.delete_many({"workspace": workspace, "position": {"$lt": first}})
             return sum(erased.values())
 
-    @guarded
-    async def forget(self, workspace: str, positions: Collection[int]) -> int:
+    @guard_method
+    async def forget_events(self, workspace: str, positions: Collection[int]) -> int:
         wanted = sorted(positions)
         parts = [wanted[at : at + _MAX_FORGOTTEN] for at in range(0, len(wanted), _MAX_FORGOTTEN)]
-        return sum([await self._forget(workspace, part) for part in parts])
+        return sum([await self._forget_part(workspace, part) for part in parts])
 
-    async def _forget(self, workspace: str, positions: Sequence[int]) -> int:
+    async def _forget_part(self, workspace: str, positions: Sequence[int]) -> int:
         while True:
-            if (row := await _counted(self._db, workspace)) is None:
+            if (row := await _counted_head(self._db, workspace)) is None:
                 return 0
             which = {
                 "workspace": workspace,
@@ -289,7 +294,7 @@ class MongoEvents(Part):
         }
         operations = [
             UpdateOne(
-                {"_id": key(workspace, name), "workspace": workspace},
+                {"_id": record_id(workspace, name), "workspace": workspace},
                 # Not canonical: the order of properties is the tool maker's, shown to people.
                 {"$setOnInsert": {"hash": name, "data": json.dumps(schema, ensure_ascii=False)}},
                 upsert=True,
@@ -299,7 +304,7 @@ class MongoEvents(Part):
         await database.write(self._db.schemas, operations)
         self._known_schemas.update(((workspace, name), True) for name in unknown)
 
-    async def _command(
+    async def _append_command(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow]
     ) -> list[Appended]:
         records = await log_writes.records_of(workspace, events)
@@ -310,7 +315,7 @@ class MongoEvents(Part):
             }
         )
         while True:
-            if (head := await log_writes.settled(self._db, workspace)) is None:
+            if (head := await log_writes.settled_head(self._db, workspace)) is None:
                 fresh = UpdateOne({"_id": workspace}, {"$setOnInsert": {"last": 0}}, upsert=True)
                 await database.write(self._db.heads, [fresh])
                 continue
@@ -339,7 +344,7 @@ class _Page(NamedTuple):
     """Positions that no one has filled yet: from, and up to but without."""
 
 
-async def _page(db: Database, workspace: str, position: int, limit: int) -> _Page:
+async def _read_page(db: Database, workspace: str, position: int, limit: int) -> _Page:
     if limit < 1:
         return _Page([], position, None)
     events: list[Event] = []
@@ -358,14 +363,14 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
             position = max(position, row["position"])
             if row["kind"] == log_writes.TOMBSTONE:
                 continue
-            events.append(_event(workspace, row))
+            events.append(_event_of(workspace, row))
             size += len(events[-1].data)
             if size >= database.MAX_BYTES:
                 break
     return _Page(events, position, None)
 
 
-def _event(workspace: str, row: Mapping[str, Any]) -> Event:
+def _event_of(workspace: str, row: Mapping[str, Any]) -> Event:
     return Event(
         row["kind"],
         readable.event_id(row),
@@ -382,12 +387,13 @@ def _event(workspace: str, row: Mapping[str, Any]) -> Event:
     )
 
 
-async def _head(db: Database, row: Record) -> Head:
+async def _read_head(db: Database, row: Record) -> Head:
     """Return how far a log goes; what was counted is kept, so that it is not counted again."""
     workspace = row["_id"]
     if "pending" in row:
-        row = await log_writes.settled(db, workspace) or row
-    through, position = row.get("through", 0), row.get("position", 0)
+        row = await log_writes.settled_head(db, workspace) or row
+    through = row.get("through", 0)
+    position = row.get("position", 0)
     counts: dict[EventKind, int] = dict(row.get("counts", {}))
     commands = row.get("commands", 0)
     if row["last"] == through:
@@ -415,18 +421,19 @@ async def _head(db: Database, row: Record) -> Head:
     return Head(position, counts, commands)
 
 
-async def _counted(db: Database, workspace: str) -> Record | None:
+async def _counted_head(db: Database, workspace: str) -> Record | None:
     """Return a head that has counted all it can; what is erased then is counted no more."""
-    if (row := await log_writes.settled(db, workspace)) is not None:
-        await _head(db, row)
+    if (row := await log_writes.settled_head(db, workspace)) is not None:
+        await _read_head(db, row)
         row = await db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
     return row
 
 
-async def _oldest(
+async def _oldest_events(
     db: Database, workspace: str, first: int, upto: int, before: datetime, limit: int
 ) -> tuple[int, dict[str, int]]:
-    last, counts = first - 1, dict[str, int]()
+    last = first - 1
+    counts = dict[str, int]()
     which = {"workspace": workspace, "position": {"$gte": first, "$lte": upto}}
     named = dict.fromkeys(("position", "kind", "receivedAt", "receivedUs"), 1)
     rows = db.log.find(which, named).sort("position", 1)

@@ -20,10 +20,10 @@ import bson
 from pymongo import UpdateOne
 from pymongo.errors import DuplicateKeyError
 
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.errors import StoreFencedError
 from mongo.mongodb import database, readable
-from mongo.mongodb.database import Database, Part, Record, guarded, key
+from mongo.mongodb.database import Database, Part, Record, guard_method, record_id
 from mongo.protocol import CounterDimension
 from mongo.records import Commit, CounterSum, Cursor, Row, ToolKey
 
@@ -59,26 +59,29 @@ class MongoKnowledge(Part):
         self.generation = generation
         self._building = building
 
-    @guarded
-    async def cursors(self) -> dict[str, Cursor]:
+    @guard_method
+    async def read_cursors(self) -> dict[str, Cursor]:
         rows = await self._db.cursors.find({"generation": self.generation}, _WITHOUT_BODY).to_list()
         for row in rows:
             if "journal" in row:
-                await settled(self._db, row["workspace"], self.generation)
+                await settled_cursor(self._db, row["workspace"], self.generation)
         return {row["workspace"]: Cursor(row["position"], row["serial"]) for row in rows}
 
-    @guarded
+    @guard_method
     async def commit(self, commit: Commit) -> int:
-        db, workspace = self._db, commit.workspace
+        db = self._db
+        workspace = commit.workspace
         pieces = [
-            bson.encode({"changes": piece}) for piece in database.batches(self._changes(commit))
+            bson.encode({"changes": piece})
+            for piece in database.batch_records(self._commit_changes(commit))
         ]
         is_small = len(pieces) <= 1 and sum(map(len, pieces)) <= INLINE_BYTES
         while True:
             mark, row = await asyncio.gather(
-                db.mark.find_one({"_id": database.MARK}), settled(db, workspace, self.generation)
+                db.mark.find_one({"_id": database.MARK}),
+                settled_cursor(db, workspace, self.generation),
             )
-            self._check(commit, mark or {}, row)
+            self._check_commit(commit, mark or {}, row)
             serial = 1 if row is None else row["serial"] + 1
             journal: Record = {"id": uuid4().hex, "pieces": 0}
             if is_small:
@@ -88,7 +91,7 @@ class MongoKnowledge(Part):
                 for number, piece in enumerate(pieces):  # means nothing until the cursor names it
                     await db.journal.insert_one(
                         {
-                            "_id": self._key(workspace, journal["id"], f"{number:06d}"),
+                            "_id": self._record_id(workspace, journal["id"], f"{number:06d}"),
                             "workspace": workspace,
                             "generation": self.generation,
                             "serial": serial,
@@ -97,19 +100,19 @@ class MongoKnowledge(Part):
                     )
             if (done := await self._name_journal(commit, row, serial, journal)) is not None:
                 # What was written down is for others who come after a failure.
-                await finish(db, done, pieces)
+                await finish_commit(db, done, pieces)
                 return serial
 
-    @guarded
+    @guard_method
     async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
         if not keys:
             return []
-        wanted = [self._key(workspace, kind, each) for each in set(keys)]
+        wanted = [self._record_id(workspace, kind, each) for each in set(keys)]
         which = {"_id": {"$in": wanted}, "workspace": workspace, "kind": kind}
-        return [_row(row) async for row in self._rows(kind).find(which)]
+        return [_row_of(row) async for row in self._rows_of(kind).find(which)]
 
-    @guarded
-    async def scan(
+    @guard_method
+    async def scan_rows(
         self,
         workspace: str,
         kind: str | None,
@@ -121,24 +124,28 @@ class MongoKnowledge(Part):
     ) -> list[Row]:
         which: Record = {"workspace": workspace, "generation": self.generation, "kind": kind}
         if tool is not None:
-            which |= database.named_tool(tool)
+            which |= database.tool_fields(tool)
         if by == "key":
-            which["_id"] = database.within(workspace, str(self.generation), str(kind))
+            which["_id"] = database.ids_within(workspace, str(self.generation), str(kind))
             if after is not None:
-                which["_id"]["$gt"] = self._key(workspace, str(kind), str(after))
+                which["_id"]["$gt"] = self._record_id(workspace, str(kind), str(after))
         elif by == "rank":
             which["rank"] = {"$exists": True}
         else:
             which["serial"] = {"$gt": after or 0}
         if kind is not None:
-            rows = self._rows(kind).find(which).sort(_ORDERS[by])
+            rows = self._rows_of(kind).find(which).sort(_ORDERS[by])
             together = _SERIAL if by == "serial" else None
-            found, _ = await database.bounded(rows, _row, limit, together)
-            return sorted(found, key=_by_serial) if by == "serial" else found
+            found, _ = await database.bound_records(rows, _row_of, limit, together)
+            if by == "serial":
+                return sorted(found, key=_by_serial)
+            return found
         which["kind"] = {"$gt": _GONE}
         pages = await asyncio.gather(
             *(
-                database.bounded(collection.find(which).sort(_ORDERS[by]), _row, limit, _SERIAL)
+                database.bound_records(
+                    collection.find(which).sort(_ORDERS[by]), _row_of, limit, _SERIAL
+                )
                 for collection in (self._db.rows, self._db.patterns)
             )
         )
@@ -149,15 +156,15 @@ class MongoKnowledge(Part):
             key=_by_serial,
         )
 
-    @guarded
-    async def count(self, kind: str, workspace: str | None = None) -> int:
+    @guard_method
+    async def count_rows(self, kind: str, workspace: str | None = None) -> int:
         names = [workspace]
         if workspace is None:
             rows = self._db.cursors.find({"generation": self.generation}, {"workspace": 1})
             names = [row["workspace"] async for row in rows]
         counts = await asyncio.gather(
             *(
-                self._rows(kind).count_documents(
+                self._rows_of(kind).count_documents(
                     {"workspace": name, "generation": self.generation, "kind": kind}
                 )
                 for name in names
@@ -165,8 +172,8 @@ class MongoKnowledge(Part):
         )
         return sum(counts)
 
-    @guarded
-    async def sums(
+    @guard_method
+    async def sum_counters(
         self,
         workspace: str,
         what: Sequence[str],
@@ -180,19 +187,19 @@ class MongoKnowledge(Part):
             return []
         dimensions = [each for each in _DIMENSIONS if each in by]
         found = []
-        matched = self._matched(workspace, what, since, until, tools)
-        for values, number in (await self._grouped(matched, dimensions)).items():
+        matched = self._match_stages(workspace, what, since, until, tools)
+        for values, number in (await self._sum_groups(matched, dimensions)).items():
             of = dict(zip(dimensions, values, strict=True))
             if number:
                 hour = int(of["hour"]) if "hour" in of else None
-                tool_key = _tool(workspace, of.get("tool", ""))
+                tool_key = _tool_of(workspace, of.get("tool", ""))
                 found.append(CounterSum(number, hour, tool_key, of.get("what")))
         return found
 
     async def top_tools(
         self, workspace: str, what: Sequence[str], *, since: int, until: int, limit: int
     ) -> list[ToolKey]:
-        sums = await self.sums(workspace, what, since=since, until=until, by=["tool"])
+        sums = await self.sum_counters(workspace, what, since=since, until=until, by=["tool"])
         counted = {each.tool: each.number for each in sums if each.tool and each.number > 0}
         return sorted(
             counted,
@@ -201,7 +208,7 @@ class MongoKnowledge(Part):
             ),
         )[:limit]  # fmt: skip
 
-    def _matched(
+    def _match_stages(
         self,
         workspace: str,
         what: Sequence[str],
@@ -212,7 +219,7 @@ class MongoKnowledge(Part):
         which: Record = {
             "workspace": workspace,
             "generation": self.generation,
-            "hour": {"$gte": _hour(since), "$lte": _hour(until)},
+            "hour": {"$gte": _hour_text(since), "$lte": _hour_text(until)},
         }
         named: list[Record] = [
             {"what": {"$gte": name[:-1], "$lt": f"{name[:-1]}\U0010ffff"}}
@@ -225,7 +232,7 @@ class MongoKnowledge(Part):
         # Matched in two stages: `nx-27017` forgets what stands next to `$or`.
         return [{"$match": which}, {"$match": {"$or": named}}]
 
-    async def _grouped(
+    async def _sum_groups(
         self, matched: Sequence[Record], dimensions: Sequence[str]
     ) -> Mapping[tuple[str, ...], int]:
         """Sums by the values of dimensions, made by the server where it can.
@@ -250,21 +257,24 @@ class MongoKnowledge(Part):
             async for group in groups
         }
 
-    def _rows(self, kind: str) -> database.Collection:
-        return self._db.patterns if kind == PATTERN else self._db.rows
+    def _rows_of(self, kind: str) -> database.Collection:
+        if kind == PATTERN:
+            return self._db.patterns
+        return self._db.rows
 
-    def _key(self, workspace: str, *parts: str) -> str:
-        return key(workspace, str(self.generation), *parts)
+    def _record_id(self, workspace: str, *parts: str) -> str:
+        return record_id(workspace, str(self.generation), *parts)
 
-    def _check(self, commit: Commit, mark: Record, row: Record | None) -> None:
-        current, building = mark.get("generation"), mark.get("building", {}).get("id")
+    def _check_commit(self, commit: Commit, mark: Record, row: Record | None) -> None:
+        current = mark.get("generation")
+        building = mark.get("building", {}).get("id")
         if self.generation not in (BASE, current) and (
             self._building is None or self._building != building
         ):
             raise StoreFencedError(
                 f"generation {self.generation} is not current any more, {current} is: read anew"
             )
-        position, fences = (0, {}) if row is None else (row["position"], _fences(row))
+        position, fences = (0, {}) if row is None else (row["position"], _read_fences(row))
         if commit.moved is not None and commit.moved[0] != position:
             raise StoreFencedError(
                 f"{commit.workspace} has been learned to {position} by another process: read anew"
@@ -278,7 +288,7 @@ class MongoKnowledge(Part):
         self, commit: Commit, row: Record | None, serial: int, journal: Record
     ) -> Record | None:
         before = row or {"position": 0, "fences": []}
-        fences = _fences(before)
+        fences = _read_fences(before)
         if commit.lease is not None:
             fences[commit.lease.name] = commit.lease.token
         changed: Record = {
@@ -287,7 +297,7 @@ class MongoKnowledge(Part):
             "fences": [{"lease": name, "token": token} for name, token in fences.items()],
             "journal": journal,
         }
-        named: Record = {"_id": self._key(commit.workspace), "workspace": commit.workspace}
+        named: Record = {"_id": self._record_id(commit.workspace), "workspace": commit.workspace}
         made = {**named, "generation": self.generation, **changed}
         if row is None:
             try:
@@ -301,14 +311,14 @@ class MongoKnowledge(Part):
                 return None
         return made
 
-    def _changes(self, commit: Commit) -> Iterator[Record]:
+    def _commit_changes(self, commit: Commit) -> Iterator[Record]:
         workspace = commit.workspace
         put = {(row.kind, row.key) for row in commit.put}
         for removal in commit.removed:
             if (removal.kind, removal.key) not in put:
                 yield {
-                    "into": self._rows(removal.kind).name,
-                    "_id": self._key(workspace, removal.kind, removal.key),
+                    "into": self._rows_of(removal.kind).name,
+                    "_id": self._record_id(workspace, removal.kind, removal.key),
                     "removed": True,
                     "rank": removal.rank,
                 }
@@ -319,21 +329,22 @@ class MongoKnowledge(Part):
                 "kind": row.kind,
                 "key": row.key,
                 "data": row.data,
-                **database.named_tool(row.tool),
+                **database.tool_fields(row.tool),
                 "rank": row.rank or None,
                 **(readable.pattern_fields(row) if row.kind == PATTERN else {}),
             }
             yield {
-                "into": self._rows(row.kind).name,
-                "_id": self._key(workspace, row.kind, row.key),
+                "into": self._rows_of(row.kind).name,
+                "_id": self._record_id(workspace, row.kind, row.key),
                 "set": {name: value for name, value in fields.items() if value is not None},
                 "unset": ["gone_at", *(name for name, value in fields.items() if value is None)],
             }
         for counter, number in commit.counters.items():
-            tool_name, hour = _tool_name(counter.tool), _hour(counter.hour)
+            tool_name = _tool_name(counter.tool)
+            hour = _hour_text(counter.hour)
             yield {
                 "into": self._db.counters.name,
-                "_id": self._key(workspace, counter.what, hour, tool_name),
+                "_id": self._record_id(workspace, counter.what, hour, tool_name),
                 "add": number,
                 "set": {
                     "generation": self.generation,
@@ -348,23 +359,25 @@ class MongoKnowledge(Part):
 # Applying what was committed.
 
 
-async def settled(db: Database, workspace: str, generation: int) -> Record | None:
-    """Return a cursor's record whose last commit is applied; None where there is none yet."""
-    which = {"_id": key(workspace, str(generation)), "workspace": workspace}
+async def settled_cursor(db: Database, workspace: str, generation: int) -> Record | None:
+    """Return a cursor's record whose last commit is applied; None without one yet."""
+    which = {"_id": record_id(workspace, str(generation)), "workspace": workspace}
     while True:
         if (
-            row := await database.look(db.cursors, which, "journal")
+            row := await database.find_and_change(db.cursors, which, "journal")
         ) is None or "journal" not in row:
             return row
-        await finish(db, row, await _pieces(db, row))
+        await finish_commit(db, row, await _journal_pieces(db, row))
 
 
-async def finish(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
+async def finish_commit(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
     """Write what a commit changes, and take its journal away; any number of times."""
-    workspace, serial, journal = row["workspace"], row["serial"], row["journal"]
+    workspace = row["workspace"]
+    serial = row["serial"]
+    journal = row["journal"]
     for piece in pieces:
-        operations = gathered(
-            (change["into"], _operation(workspace, serial, change))
+        operations = gather_values(
+            (change["into"], _change_operation(workspace, serial, change))
             for change in bson.decode(piece)["changes"]
         )
         await asyncio.gather(
@@ -380,13 +393,13 @@ async def finish(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
         await db.journal.delete_many(old)
 
 
-async def _pieces(db: Database, row: Record) -> list[bytes]:
+async def _journal_pieces(db: Database, row: Record) -> list[bytes]:
     journal = row["journal"]
     if not journal["pieces"]:
         return [journal["body"]]
     pieces = []
     for number in range(journal["pieces"]):
-        name = key(row["workspace"], str(row["generation"]), journal["id"], f"{number:06d}")
+        name = record_id(row["workspace"], str(row["generation"]), journal["id"], f"{number:06d}")
         piece = await db.journal.find_one({"_id": name, "workspace": row["workspace"]})
         if piece is None:
             return []  # another process has written all of it meanwhile, and cleared it away
@@ -394,7 +407,7 @@ async def _pieces(db: Database, row: Record) -> list[bytes]:
     return pieces
 
 
-def _operation(workspace: str, serial: int, change: Record) -> UpdateOne:
+def _change_operation(workspace: str, serial: int, change: Record) -> UpdateOne:
     name = change["_id"]
     if "removed" in change:
         which: Record = {"_id": name, "workspace": workspace, "serial": {"$lt": serial}}
@@ -407,9 +420,9 @@ def _operation(workspace: str, serial: int, change: Record) -> UpdateOne:
         return UpdateOne(which, {"$set": gone, "$unset": emptied, "$currentDate": at})
     if "add" in change:
         update = {"$inc": {"number": change["add"]}, "$setOnInsert": change["set"]}
-        return database.fenced(name, workspace, serial, update)
+        return database.fenced_update(name, workspace, serial, update)
     update = {"$set": change["set"], "$unset": dict.fromkeys(change["unset"], "")}
-    return database.fenced(name, workspace, serial, update)
+    return database.fenced_update(name, workspace, serial, update)
 
 
 # Whole generations.
@@ -421,20 +434,23 @@ async def copy_base(db: Database, generation: int) -> None:
     for workspace in [row["workspace"] async for row in names]:
         while True:
             # What an attempt that was killed has copied, or one that the base was moved on next to.
-            await _drop(db, workspace, generation)
-            before = await settled(db, workspace, BASE)
+            await _drop_generation(db, workspace, generation)
+            before = await settled_cursor(db, workspace, BASE)
             for collection in (db.rows, db.patterns, db.counters):
-                await _copy(collection, workspace, generation)
-            after = await settled(db, workspace, BASE)
+                await _copy_generation(collection, workspace, generation)
+            after = await settled_cursor(db, workspace, BASE)
             if before is None or after is None or before["serial"] == after["serial"]:
                 break
         if after is not None:
-            name = key(workspace, str(generation))
+            name = record_id(workspace, str(generation))
             await db.cursors.insert_one({**after, "_id": name, "generation": generation})
 
 
-async def _copy(collection: database.Collection, workspace: str, generation: int) -> None:
-    old, new = (len(key(workspace, str(BASE))), key(workspace, str(generation)))
+async def _copy_generation(
+    collection: database.Collection, workspace: str, generation: int
+) -> None:
+    old = len(record_id(workspace, str(BASE)))
+    new = record_id(workspace, str(generation))
     which = {"workspace": workspace, "generation": BASE}
     batch: list[Record] = []
     size = 0
@@ -454,11 +470,11 @@ async def drop_generations(db: Database, which: Mapping[str, Any]) -> None:
     """Remove what generations have whose numbers are as `which` states; their cursors last."""
     rows = db.cursors.find({"generation": dict(which)}, {"workspace": 1, "generation": 1})
     for row in [row async for row in rows]:
-        await _drop(db, row["workspace"], row["generation"])
+        await _drop_generation(db, row["workspace"], row["generation"])
         await db.cursors.delete_one({"_id": row["_id"], "workspace": row["workspace"]})
 
 
-async def _drop(db: Database, workspace: str, generation: int) -> None:
+async def _drop_generation(db: Database, workspace: str, generation: int) -> None:
     which = {"workspace": workspace, "generation": generation}
     for collection in (db.rows, db.patterns, db.counters, db.journal):
         await collection.delete_many(which)
@@ -467,12 +483,12 @@ async def _drop(db: Database, workspace: str, generation: int) -> None:
 # Records.
 
 
-def _row(row: Record) -> Row:
+def _row_of(row: Record) -> Row:
     tool = database.tool_in(row["workspace"], row)
     return Row(row["kind"], row["key"], row["data"], tool, row.get("rank", 0), row["serial"])
 
 
-def _fences(row: Record) -> dict[str, int]:
+def _read_fences(row: Record) -> dict[str, int]:
     return {each["lease"]: each["token"] for each in row["fences"]}
 
 
@@ -480,8 +496,8 @@ def _by_serial(row: Row) -> tuple[int, str, str]:
     return row.serial, row.kind, row.key
 
 
-def _hour(hour: int) -> str:
-    """In the order of its number."""
+def _hour_text(hour: int) -> str:
+    """Return an hour as text, whose order is that of its number."""
     return f"{hour:09d}"
 
 
@@ -493,7 +509,7 @@ def _tool_name(tool: ToolKey | None) -> str:
     return f"{len(server)}:{server}{tool.tool_name}"
 
 
-def _tool(workspace: str, name: str) -> ToolKey | None:
+def _tool_of(workspace: str, name: str) -> ToolKey | None:
     if not name:
         return None
     length, _, names = name.partition(":")

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from mongo.mongodb.database import Record, named_tool
+from mongo.mongodb.database import Record, tool_fields
 from mongo.records import EPOCH, Event, EventKind, Row, ToolKey
 
 MAX_DEPTH = 60
@@ -43,7 +43,7 @@ PATTERN_FIELDS = (
 
 def event_fields(event: Event) -> Record:
     """Return the fields of an event's record that say its id, its tool and its content."""
-    named = {name: value for name, value in named_tool(event.tool).items() if value is not None}
+    named = {name: value for name, value in tool_fields(event.tool).items() if value is not None}
     fields = _content_fields(event.kind, event.data)
     if any(fields.get(name, value) != value for name, value in named.items()):
         fields = {"data": event.data}
@@ -73,7 +73,7 @@ def event_content(kind: EventKind, record: Mapping[str, Any]) -> bytes:
         called.pop("serverName", None)  # of a tool without a server, for the index
     moment = called.get("timestamp")
     if isinstance(moment, datetime):
-        called["timestamp"] = _text(joined(moment, record.get("timestampUs", 0)))
+        called["timestamp"] = _moment_text(join_moment(moment, record.get("timestampUs", 0)))
     content: Record = {_EXECUTION: called}
     if "standsFor" in record:
         content[_WEIGHT] = record["standsFor"]
@@ -82,11 +82,13 @@ def event_content(kind: EventKind, record: Mapping[str, Any]) -> bytes:
 
 def _content_fields(kind: EventKind, data: bytes) -> Record:
     unread: Record = {"data": data}
-    if (content := _object(data)) is None:
+    if (content := _read_object(data)) is None:
         return unread
     if kind != _EXECUTION:
         is_held = len(data) <= LARGE_BYTES and _is_held(content)
-        return {"content": content} if is_held else unread
+        if is_held:
+            return {"content": content}
+        return unread
     called = content.get(_EXECUTION)
     if not isinstance(called, dict) or not content.keys() <= {_EXECUTION, _WEIGHT}:
         return unread
@@ -95,7 +97,7 @@ def _content_fields(kind: EventKind, data: bytes) -> Record:
     held = {name: value for name, value in called.items() if _is_name(name) and _is_held(value)}
     if len(data) > LARGE_BYTES:
         held = {name: value for name, value in held.items() if len(to_json(value)) <= _SMALL_BYTES}
-    _date(held)
+    _add_date(held)
     if _WEIGHT in content:
         held["standsFor"] = content[_WEIGHT]
     if len(held) < len(called):  # something is missing, so it cannot be made again
@@ -103,13 +105,15 @@ def _content_fields(kind: EventKind, data: bytes) -> Record:
     return held
 
 
-def _object(data: bytes) -> Record | None:
+def _read_object(data: bytes) -> Record | None:
     """Return the object that a JSON text is; None of any other text."""
     try:
         found = from_json(data)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return found
+    return None
 
 
 def _is_held(value: Any, depth: int = 0) -> bool:
@@ -131,37 +135,37 @@ def _is_name(name: str) -> bool:
 # Moments: BSON's dates have milliseconds, what is below them stands next to.
 
 
-def parted(moment: datetime) -> tuple[datetime, int]:
+def split_moment(moment: datetime) -> tuple[datetime, int]:
     """Return a moment as a date of BSON, and the microseconds, 0 to 999, that it leaves out."""
     rest = moment.microsecond % 1000
     return moment - rest * MICROSECOND, rest
 
 
-def joined(date: datetime, rest: int) -> datetime:
+def join_moment(date: datetime, rest: int) -> datetime:
     """Return the moment that was `parted`."""
     return date.astimezone(UTC) + rest * MICROSECOND
 
 
-def micros(moment: datetime) -> int:
+def to_micros(moment: datetime) -> int:
     """Return the microseconds since 1970."""
     return (moment - EPOCH) // MICROSECOND
 
 
 def received_fields(at_us: int) -> Record:
     """Return the fields that say when an event arrived, in microseconds since 1970."""
-    date, rest = parted(EPOCH + at_us * MICROSECOND)
+    date, rest = split_moment(EPOCH + at_us * MICROSECOND)
     return {"receivedAt": date, "receivedUs": rest}
 
 
 def received_at(record: Mapping[str, Any]) -> datetime:
     """Return when the event of a record arrived."""
-    return joined(record["receivedAt"], record["receivedUs"])
+    return join_moment(record["receivedAt"], record["receivedUs"])
 
 
-def _date(fields: Record) -> None:
+def _add_date(fields: Record) -> None:
     """Make a date of the time of a call, where its text states one."""
     try:
-        date, rest = parted(datetime.fromisoformat(fields["timestamp"]).astimezone(UTC))
+        date, rest = split_moment(datetime.fromisoformat(fields["timestamp"]).astimezone(UTC))
     except (KeyError, TypeError, ValueError, OverflowError):
         return
     fields["timestamp"] = date
@@ -169,8 +173,8 @@ def _date(fields: Record) -> None:
         fields["timestampUs"] = rest
 
 
-def _text(moment: datetime) -> str:
-    """As pydantic writes it."""
+def _moment_text(moment: datetime) -> str:
+    """Return a moment as pydantic writes it."""
     form = "%Y-%m-%dT%H:%M:%S.%fZ" if moment.microsecond else "%Y-%m-%dT%H:%M:%SZ"
     return moment.strftime(form)
 
@@ -180,16 +184,16 @@ def _text(moment: datetime) -> str:
 
 def pattern_fields(row: Row) -> Record:
     """Return the fields of a pattern's record next to its content; None is a field that is gone."""
-    content = _object(row.data) or {}
+    content = _read_object(row.data) or {}
     found = {name: content.get(name) for name in PATTERN_FIELDS}
     fields = {name: value if _is_held(value) else None for name, value in found.items()}
     for name in ("firstSeen", "lastSeen"):
         if isinstance(text := fields[name], str):
-            fields[name], _ = parted(datetime.fromisoformat(text))
+            fields[name], _ = split_moment(datetime.fromisoformat(text))
     return fields
 
 
 def counter_fields(hour: int, tool: ToolKey | None) -> Record:
-    """Return what a counter's record says for readers: the hour as a date, and the tool's names."""
-    named = {name: value for name, value in named_tool(tool).items() if value is not None}
+    """Return what a counter's record shows readers: the hour as a date, and the tool's names."""
+    named = {name: value for name, value in tool_fields(tool).items() if value is not None}
     return {"at": EPOCH + timedelta(hours=hour), **named}

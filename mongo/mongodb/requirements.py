@@ -1,8 +1,8 @@
 """What the store asks of a server: collections, indexes, and what its statements must do.
 
-All of it is tried at start, in here, so that a server that lacks something says so before anything
-rests on it. What can be done without is done without, and noted in `Abilities`. The operations page
-has a table of the servers that were tried.
+All of it is tried at start, in here, so that a server that lacks something is refused before
+anything rests on it. The store does without what is not needed, and noted in `Abilities`. The
+operations page has a table of the servers that were tried.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel, ReturnDocument, UpdateOne
 from pymongo import errors as driver
 
 from mongo import errors
-from mongo.mongodb.database import UNKNOWN, Abilities, Collection, Database, Record, key
+from mongo.mongodb.database import UNKNOWN, Abilities, Collection, Database, Record, record_id
 
 log = logging.getLogger(__name__)
 _GONE_S = 86_400
@@ -27,7 +27,7 @@ _EXISTS = 48  # NamespaceExists
 _EXPIRES = "expireAfterSeconds"
 
 
-def _index(*fields: str, unique: bool = False) -> IndexModel:
+def _make_index(*fields: str, unique: bool = False) -> IndexModel:
     """Return an index on fields, `-` before one for descending."""
     keys = [
         (each.removeprefix("-"), DESCENDING if each.startswith("-") else ASCENDING)
@@ -40,9 +40,9 @@ def _index(*fields: str, unique: bool = False) -> IndexModel:
 
 
 _OF_ROWS = [
-    _index("workspace", "generation", "kind", "-rank", "key"),
-    _index("workspace", "generation", "kind", "serverName", "toolName", "-rank", "key"),
-    _index("workspace", "generation", "serial"),
+    _make_index("workspace", "generation", "kind", "-rank", "key"),
+    _make_index("workspace", "generation", "kind", "serverName", "toolName", "-rank", "key"),
+    _make_index("workspace", "generation", "serial"),
     IndexModel([("gone_at", ASCENDING)], name="gone_at", expireAfterSeconds=_GONE_S),
 ]
 
@@ -50,26 +50,26 @@ _OF_ROWS = [
 # None is partial: nearly all records of the log are executions, and some servers have no such ones.
 INDEXES = {
     "TOOL_EXECUTION_LOG": [
-        _index("workspace", "position", unique=True),
-        _index("workspace", "kind", "position"),
-        _index("workspace", "kind", "serverName", "toolName", "position"),
-        _index("workspace", "kind", "session", "position"),
-        _index("workspace", "outcome", "timestamp"),  # for people's own queries
+        _make_index("workspace", "position", unique=True),
+        _make_index("workspace", "kind", "position"),
+        _make_index("workspace", "kind", "serverName", "toolName", "position"),
+        _make_index("workspace", "kind", "session", "position"),
+        _make_index("workspace", "outcome", "timestamp"),  # for people's own queries
     ],
     "LOG_HEADS": [],
     "COMMAND_STATE": [],
     "INPUT_SCHEMAS": [],
-    "CURSORS": [_index("generation")],
+    "CURSORS": [_make_index("generation")],
     "KNOWLEDGE": _OF_ROWS,
     "REFLECTION_PATTERNS": _OF_ROWS,
     "TOOL_STATISTICS": [
-        _index("workspace", "generation", "what", "hour", "tool", "number"),
-        _index("workspace", "generation", "tool", "what", "hour", "number"),
+        _make_index("workspace", "generation", "what", "hour", "tool", "number"),
+        _make_index("workspace", "generation", "tool", "what", "hour", "number"),
     ],
-    "JOURNAL": [_index("workspace", "generation", "serial")],
+    "JOURNAL": [_make_index("workspace", "generation", "serial")],
     "LEASES": [],
     "KEYS": [],
-    "AUDIT": [_index("position", unique=True), _index("workspace", "-position")],
+    "AUDIT": [_make_index("position", unique=True), _make_index("workspace", "-position")],
 }
 
 
@@ -90,7 +90,7 @@ async def make_collections(db: Database) -> None:
 
 
 async def _make_indexes(db: Database, collection: Collection, indexes: list[IndexModel]) -> None:
-    async with _needed(db, "an index on several fields, and a unique one"):
+    async with _require_statement(db, "an index on several fields, and a unique one"):
         needed = [each for each in indexes if _EXPIRES not in each.document]
         await collection.create_indexes(needed)
     expiring = [each for each in indexes if _EXPIRES in each.document]
@@ -116,14 +116,14 @@ async def ask_abilities(db: Database) -> Abilities:
         for what, step in (
             ("a second record under one _id, refused", probe.insert_twice),
             ("an upsert with $set, $inc, $unset, $setOnInsert and $currentDate", probe.update),
-            ("a write under a condition that fails by its key (a fence)", probe.fence),
+            ("a write under a condition that fails by its key (a fence)", probe.try_fence),
             ("findAndModify that returns the record as it was", probe.find_and_modify),
-            ("a find with $in and ranges, sorted", probe.find),
-            ("aggregation by $match, and $group with $sum and $max", probe.group),
+            ("a find with $in and ranges, sorted", probe.try_find),
+            ("aggregation by $match, and $group with $sum and $max", probe.try_group),
         ):
-            async with _needed(db, what):
+            async with _require_statement(db, what):
                 if not await step():
-                    raise _lacks(db, what)
+                    raise _lacking_error(db, what)
         return Abilities(joins_in_groups=await probe.join_in_group())
     finally:
         await probe.remove()
@@ -138,7 +138,7 @@ class _Probe:
 
     @property
     def _named(self) -> Record:
-        return {"_id": key("", self.id), "workspace": ""}
+        return {"_id": record_id("", self.id), "workspace": ""}
 
     @property
     def _journal(self) -> Collection:
@@ -161,7 +161,7 @@ class _Probe:
         found = await self._journal.find_one(self._named) or {}
         return (found.get("number"), "parts" in found, "made" in found) == (2, False, False)
 
-    async def fence(self) -> bool:
+    async def try_fence(self) -> bool:
         which = {**self._named, "serial": {"$lt": 1}}
         try:
             await self._journal.update_one(which, {"$set": {"serial": 9}}, upsert=True)
@@ -178,20 +178,20 @@ class _Probe:
         )
         return before is not None and (before["number"], before["serial"]) == (2, 1)
 
-    async def find(self) -> bool:
+    async def try_find(self) -> bool:
         which = {"_id": {"$in": [self._named["_id"]]}, "workspace": "", "number": {"$gte": 3}}
         found = await self._journal.find(which).sort("serial", -1).limit(2).to_list()
         return [each["serial"] for each in found] == [3]
 
-    async def group(self) -> bool:
+    async def try_group(self) -> bool:
         grouped = {"_id": "$kind", "sum": {"$sum": "$number"}, "last": {"$max": "$serial"}}
-        found = await self._aggregate(grouped)
+        found = await self._run_aggregate(grouped)
         return found == [{"_id": "a", "sum": 3, "last": 3}]
 
     async def join_in_group(self) -> bool:
         joined = {"$concat": ["$kind", "-", "$kind"]}
         try:
-            found = await self._aggregate({"_id": joined, "sum": {"$sum": "$number"}})
+            found = await self._run_aggregate({"_id": joined, "sum": {"$sum": "$number"}})
         except driver.OperationFailure as error:
             if error.code not in UNKNOWN:
                 raise
@@ -201,23 +201,23 @@ class _Probe:
     async def remove(self) -> None:
         await self._journal.delete_many(self._named)
 
-    async def _aggregate(self, grouped: Record) -> list[Record]:
+    async def _run_aggregate(self, grouped: Record) -> list[Record]:
         stages = [{"$match": self._named}, {"$group": grouped}]
         return await (await self._journal.aggregate(stages)).to_list()
 
 
 @asynccontextmanager
-async def _needed(db: Database, what: str) -> AsyncIterator[None]:
+async def _require_statement(db: Database, what: str) -> AsyncIterator[None]:
     """Say what a server cannot do, where it answers that it does not know a statement."""
     try:
         yield
     except driver.OperationFailure as error:
         if error.code not in UNKNOWN:
             raise
-        raise _lacks(db, what) from error
+        raise _lacking_error(db, what) from error
 
 
-def _lacks(db: Database, what: str) -> errors.StoreError:
+def _lacking_error(db: Database, what: str) -> errors.StoreError:
     return errors.StoreError(
         f"MongoDB at {db.where} cannot do what Aftercall needs: {what}. Use MongoDB 4.4 or later, "
         "or another server that can; docs/operations.md lists those that were tried"

@@ -16,7 +16,7 @@ from pymongo.write_concern import WriteConcern
 
 from mongo import errors
 from mongo.mongodb import database
-from mongo.mongodb.database import MARK, Abilities, Database, Part, Record, guarded, write
+from mongo.mongodb.database import MARK, Abilities, Database, Part, Record, guard_method, write
 from mongo.mongodb.events import MongoEvents
 from mongo.mongodb.knowledge import BASE, MongoKnowledge, copy_base, drop_generations
 from mongo.mongodb.requirements import INDEXES, ask_abilities, make_collections
@@ -52,13 +52,13 @@ class MongoStore(Part):
     def knowledge(self) -> MongoKnowledge:
         """Current generation, as of the latest `refresh`."""
         if self._current is None:
-            raise errors.closed()
+            raise errors.closed_error()
         return self._current
 
     counters = knowledge
 
-    @guarded
-    async def refresh(self) -> bool:
+    @guard_method
+    async def refresh_generation(self) -> bool:
         if (mark := await self._db.mark.find_one({"_id": MARK}, {"generation": 1})) is None:
             raise errors.StoreDamagedError(
                 f"the database {self._db.where} has lost its record STORE: restore a backup of it"
@@ -71,7 +71,7 @@ class MongoStore(Part):
             del self._generations[passed]
         return True
 
-    @guarded
+    @guard_method
     async def open_generation(self, number: int) -> MongoKnowledge:
         if number not in self._generations:
             attempt = None
@@ -84,14 +84,14 @@ class MongoStore(Part):
             self._generations[number] = MongoKnowledge(self._db, number, attempt)
         return self._generations[number]
 
-    @guarded
-    async def switch(self, number: int, facts: Mapping[str, str]) -> None:
+    @guard_method
+    async def switch_generation(self, number: int, facts: Mapping[str, str]) -> None:
         switched = await self._db.mark.update_one(
             {"_id": MARK, "generation": number - 1, "building.id": self._building.get(number)},
             {
                 "$set": {
                     "generation": number,
-                    **{_field(name): value for name, value in facts.items()},
+                    **{_fact_field(name): value for name, value in facts.items()},
                 },
                 "$unset": {"building": ""},
             },
@@ -101,7 +101,7 @@ class MongoStore(Part):
                 f"generation {number} cannot become current: another rebuild was faster, or has "
                 "begun anew; nothing was switched"
             )
-        await self.refresh()
+        await self.refresh_generation()
         self._switched_to = number
 
     async def close(self) -> None:
@@ -109,7 +109,7 @@ class MongoStore(Part):
         passed, self._switched_to = self._switched_to, BASE
         try:
             if passed != BASE:
-                with self._db.call():
+                with self._db.guard_call():
                     await drop_generations(self._db, {"$gt": BASE, "$lt": passed})
         except errors.StoreUnavailableError as error:
             log.warning("a former generation is left to the next rebuild: %s", error)
@@ -120,13 +120,13 @@ class MongoStore(Part):
 class MongoLeases(Part):
     """As `mongo.protocol.Leases`: a record each, changed by compare-and-set."""
 
-    @guarded
+    @guard_method
     async def read(self, name: str) -> Lease | None:
         row = await self._db.leases.find_one({"_id": name})
-        return None if row is None or row["token"] == 0 else _lease(row)
+        return None if row is None or row["token"] == 0 else _lease_of(row)
 
-    @guarded
-    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
+    @guard_method
+    async def take_lease(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         if seen is None:
             # One that no one ever held has the token 0.
             fresh = {"holder": "", "token": 0, "beat": 0, "held": False}
@@ -134,53 +134,55 @@ class MongoLeases(Part):
             await write(self._db.leases, [operation])
             which: Record = {"_id": name, "token": 0}
         else:
-            which = {**_holding(seen), "beat": seen.beat, "held": seen.held}
+            which = {**_holding_filter(seen), "beat": seen.beat, "held": seen.held}
         mine = Lease(name, holder, 1 if seen is None else seen.token + 1)
         taken = await self._db.leases.update_one(
             which, {"$set": {"holder": holder, "token": mine.token, "beat": 0, "held": True}}
         )
         return mine if taken.matched_count else None
 
-    @guarded
-    async def beat(self, lease: Lease) -> Lease | None:
+    @guard_method
+    async def renew_lease(self, lease: Lease) -> Lease | None:
         row = await self._db.leases.find_one_and_update(
-            _holding(lease), {"$inc": {"beat": 1}}, return_document=ReturnDocument.AFTER
+            _holding_filter(lease), {"$inc": {"beat": 1}}, return_document=ReturnDocument.AFTER
         )
-        return None if row is None else _lease(row)
+        return None if row is None else _lease_of(row)
 
-    @guarded
+    @guard_method
     async def give_back(self, lease: Lease) -> None:
-        await self._db.leases.update_one(_holding(lease), {"$set": {"held": False}})
+        await self._db.leases.update_one(_holding_filter(lease), {"$set": {"held": False}})
 
 
 class MongoMetadata(Part):
     """As `mongo.protocol.Metadata`: fields of the record of STORE."""
 
-    @guarded
+    @guard_method
     async def get(self, name: str) -> str | None:
         mark = await self._db.mark.find_one({"_id": MARK}, {"facts": 1}) or {}
-        return cast("str | None", mark.get("facts", {}).get(_field(name).removeprefix("facts.")))
+        return cast(
+            "str | None", mark.get("facts", {}).get(_fact_field(name).removeprefix("facts."))
+        )
 
-    @guarded
+    @guard_method
     async def put(self, name: str, value: str) -> None:
-        await self._db.mark.update_one({"_id": MARK}, {"$set": {_field(name): value}})
+        await self._db.mark.update_one({"_id": MARK}, {"$set": {_fact_field(name): value}})
 
-    @guarded
-    async def keep(self, name: str, value: str) -> str:
-        field = _field(name)
+    @guard_method
+    async def keep_fact(self, name: str, value: str) -> str:
+        field = _fact_field(name)
         await self._db.mark.update_one({"_id": MARK, field: None}, {"$set": {field: value}})
         return await self.get(name) or ""
 
 
-def _holding(lease: Lease) -> Record:
+def _holding_filter(lease: Lease) -> Record:
     return {"_id": lease.name, "token": lease.token, "held": True}  # a token has one holder
 
 
-def _lease(row: Record) -> Lease:
+def _lease_of(row: Record) -> Lease:
     return Lease(row["_id"], row["holder"], row["token"], row["beat"], bool(row["held"]))
 
 
-def _field(name: str) -> str:
+def _fact_field(name: str) -> str:
     """Return the path of a fact; names of fields hold neither dots nor dollars."""
     return f"facts.{quote(name, safe='').replace('.', '%2E')}"
 
@@ -209,10 +211,10 @@ class MongoOptions:
     def where(self) -> str:
         """Servers and the database, for messages: without user, password and options.
 
-        A `StoreError` when the address is none.
+        A `StoreError` when the address is invalid.
         """
         try:
-            servers = _servers(self.uri)
+            servers = _server_names(self.uri)
         except (driver.PyMongoError, TypeError, ValueError) as error:
             # The driver's own words may repeat the address.
             raise errors.StoreError(
@@ -229,7 +231,7 @@ async def open_mongo_store(options: MongoOptions) -> MongoStore:
     db = await open_database(options)
     try:
         store = MongoStore(db)
-        await store.refresh()
+        await store.refresh_generation()
     except BaseException:
         await db.close()
         raise
@@ -244,10 +246,10 @@ async def open_database(options: MongoOptions) -> Database:
         StoreTooNewError: the database was written by a newer version; it was not changed.
         StoreDamagedError: the database holds collections of our names that are not ours, or of an
             older version; it was not changed.
-        StoreError: it refuses the user, the address is none, or it cannot do what is needed.
+        StoreError: it refuses the user, the address is invalid, or it cannot do what is needed.
     """
     where = options.where
-    client = _client(options, where)
+    client = _make_client(options, where)
     database = client.get_database(
         options.database,
         codec_options=CodecOptions(tz_aware=True),
@@ -256,17 +258,17 @@ async def open_database(options: MongoOptions) -> Database:
     )
     db = Database(database, where, client)
     try:
-        with db.call():
-            await _check(db)
+        with db.guard_call():
+            await _check_layout(db)
             await make_collections(db)
-            await _ask(db)
+            await _ask_server(db)
     except BaseException:
         await db.close()
         raise
     return db
 
 
-async def _check(db: Database) -> None:
+async def _check_layout(db: Database) -> None:
     name = db.database.name
     mark = await db.mark.find_one({"_id": MARK})
     if mark is None:
@@ -307,7 +309,7 @@ async def _check(db: Database) -> None:
         )
 
 
-async def _ask(db: Database) -> None:
+async def _ask_server(db: Database) -> None:
     """Try what the server can do, unless this version of it was tried before."""
     build = await db.database.command("buildInfo")
     tried = {"version": str(build.get("version")), "requirements": _REQUIREMENTS}
@@ -321,7 +323,7 @@ async def _ask(db: Database) -> None:
     await db.mark.update_one({"_id": MARK}, {"$set": {"server": noted}})
 
 
-def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
+def _make_client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
     try:
         return AsyncMongoClient(
             options.uri,
@@ -340,7 +342,7 @@ def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
         raise database.from_driver(error, where) from None
 
 
-def _servers(uri: str) -> str:
+def _server_names(uri: str) -> str:
     if uri.startswith("mongodb+srv://"):
         # Asking the name server would wait for it; the name alone states enough.
         return uri.removeprefix("mongodb+srv://").split("/")[0].split("?")[0].rpartition("@")[2]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mongo.errors import KeyChangedError
 from mongo.protocol import ControlStore
-from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+from mongo.records import AuditEntry, AuditHead, StoredKey, decode_json, encode_json
 from mongo.sqlite import files
 from mongo.sqlite.files import FileUser, GroupCommitWriter, ReadPool
 from mongo.sqlite.store import open_file
@@ -23,14 +23,14 @@ class SqliteControl(FileUser):
         super().__init__(writer, readers)
         self._resources = resources
 
-    async def head(self) -> AuditHead:
-        return await self._readers.run(_head)
+    async def read_head(self) -> AuditHead:
+        return await self._readers.run(_read_head)
 
-    async def keys(self) -> list[StoredKey]:
+    async def list_keys(self) -> list[StoredKey]:
         return await self._readers.run(
             lambda c: [
                 replace(
-                    decoded(StoredKey, data), used_at=used and datetime.fromtimestamp(used, UTC)
+                    decode_json(StoredKey, data), used_at=used and datetime.fromtimestamp(used, UTC)
                 )
                 for data, used in c.execute("SELECT data, used_at FROM keys ORDER BY rowid")
             ]
@@ -39,14 +39,14 @@ class SqliteControl(FileUser):
     async def append(
         self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
     ) -> AuditEntry:
-        return await self._writer.run(lambda c: _append(c, entry, key, before))
+        return await self._writer.run(lambda c: _append_entry(c, entry, key, before))
 
-    async def used(self, moments: Mapping[str, datetime]) -> None:
+    async def note_used(self, moments: Mapping[str, datetime]) -> None:
         query = "UPDATE keys SET used_at = max(coalesce(used_at, 0), ?) WHERE id = ?"
         rows = [(moment.timestamp(), name) for name, moment in moments.items()]
         await self._writer.run(lambda c: c.executemany(query, rows))
 
-    async def entries(
+    async def list_entries(
         self, limit: int, *, before: int | None = None, workspace: str | None = None
     ) -> list[AuditEntry]:
         query = """
@@ -55,7 +55,9 @@ class SqliteControl(FileUser):
         """
         given = (before or 2**62, workspace, limit)
         return await self._readers.run(
-            lambda c: [decoded(AuditEntry, data.encode()) for (data,) in c.execute(query, given)]
+            lambda c: [
+                decode_json(AuditEntry, data.encode()) for (data,) in c.execute(query, given)
+            ]
         )
 
     async def close(self) -> None:
@@ -67,10 +69,10 @@ async def open_sqlite_control(data_dir: Path) -> ControlStore:
 
     A `StoreError` where folder or file cannot be used; the message states what to do.
     """
-    return await asyncio.to_thread(_open, data_dir)
+    return await asyncio.to_thread(_open_file, data_dir)
 
 
-def _open(data_dir: Path) -> SqliteControl:
+def _open_file(data_dir: Path) -> SqliteControl:
     files.make_folder(data_dir)
     with ExitStack() as resources:
         writer, readers = open_file(
@@ -79,11 +81,11 @@ def _open(data_dir: Path) -> SqliteControl:
         return SqliteControl(writer, readers, resources.pop_all())
 
 
-def _head(connection: sqlite3.Connection) -> AuditHead:
+def _read_head(connection: sqlite3.Connection) -> AuditHead:
     return AuditHead(*connection.execute("SELECT position, hash FROM head").fetchone())
 
 
-def _append(
+def _append_entry(
     connection: sqlite3.Connection,
     entry: AuditEntry,
     key: StoredKey | None,
@@ -91,14 +93,16 @@ def _append(
 ) -> AuditEntry:
     if key is not None:
         row = connection.execute("SELECT data FROM keys WHERE id = ?", (key.id,)).fetchone()
-        if (row[0] if row else None) != (before and before.data()):
+        if (row[0] if row else None) != (before and before.to_data()):
             raise KeyChangedError(key.id)
         connection.execute(
             "INSERT INTO keys (id, data) VALUES (?, ?) "
             "ON CONFLICT (id) DO UPDATE SET data = excluded.data",
-            (key.id, key.data()),
+            (key.id, key.to_data()),
         )
-    entry = entry.chained(_head(connection))
-    connection.execute("INSERT INTO audit VALUES (?, ?)", (entry.position, encoded(entry).decode()))
+    entry = entry.chain_to(_read_head(connection))
+    connection.execute(
+        "INSERT INTO audit VALUES (?, ?)", (entry.position, encode_json(entry).decode())
+    )
     connection.execute("UPDATE head SET position = ?, hash = ?", (entry.position, entry.hash))
     return entry

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.files import FileUser, bounded, insert, named_tool
+from mongo.sqlite.files import FileUser, bound_rows, insert_rows, named_tool
 
 _COLUMNS = """
 position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
@@ -33,31 +33,34 @@ class SqliteEvents(FileUser):
     async def append(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
     ) -> list[Appended]:
-        return await self._writer.run_together(_append, _Arrival(workspace, events, state))
+        return await self._writer.run_together(_append_all, _Arrival(workspace, events, state))
 
-    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
+    async def read_after(self, workspace: str, position: int, limit: int) -> list[Event]:
         query = f"""
         SELECT {_COLUMNS} FROM events WHERE workspace = ? AND position > ?
         ORDER BY position LIMIT ?
         """  # noqa: S608  # the columns are ours
         return await self._readers.run(
-            lambda c: bounded(
-                (_event(workspace, row) for row in c.execute(query, (workspace, position, limit))),
+            lambda c: bound_rows(
+                (
+                    _event_of(workspace, row)
+                    for row in c.execute(query, (workspace, position, limit))
+                ),
                 limit,
             )
         )
 
-    async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
+    async def find_events(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
         query = f"""
         SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN events AS e
         ON e.workspace = ? AND e.kind = ? AND e.id = wanted.value ORDER BY wanted.key
         """.replace(" id,", " e.id,")  # noqa: S608
         parameters = (json.dumps(list(ids)), workspace, kind)
         return await self._readers.run(
-            lambda c: [_event(workspace, row) for row in c.execute(query, parameters)]
+            lambda c: [_event_of(workspace, row) for row in c.execute(query, parameters)]
         )
 
-    async def latest(
+    async def latest_events(
         self,
         workspace: str,
         kind: EventKind,
@@ -91,13 +94,13 @@ class SqliteEvents(FileUser):
             for session in [None] if sessions is None else sorted(sessions):
                 given = bounds if session is None else [*bounds, session]
                 rows = connection.execute(query, [*parameters, *given, limit])
-                found += bounded((_event(workspace, row) for row in rows), limit)
+                found += bound_rows((_event_of(workspace, row) for row in rows), limit)
             return found if sessions is None else sorted(found, key=lambda e: -e.position)
 
         # The calls of one session are few, and an answer waits for them.
         return await self._readers.run(read, here=sessions is not None and len(sessions) == 1)
 
-    async def state(
+    async def read_state(
         self,
         workspace: str,
         kind: StateKind,
@@ -124,7 +127,7 @@ class SqliteEvents(FileUser):
             lambda c: int(c.execute(query, (workspace, kind)).fetchone()[0])
         )
 
-    async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
+    async def read_schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         query = """
         SELECT hash, data FROM schemas
         WHERE workspace = ? AND hash IN (SELECT value FROM json_each(?))
@@ -134,7 +137,7 @@ class SqliteEvents(FileUser):
             lambda c: {name: json.loads(data) for name, data in c.execute(query, parameters)}
         )
 
-    async def heads(self) -> dict[str, Head]:
+    async def read_heads(self) -> dict[str, Head]:
         query = """
         SELECT h.workspace, h.position, c.kind, c.number, s.number
         FROM heads AS h LEFT JOIN counts AS c ON c.workspace = h.workspace AND c.kind <> 'command'
@@ -154,8 +157,8 @@ class SqliteEvents(FileUser):
 
         return await self._readers.run(read)
 
-    async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
-        def operation(connection: sqlite3.Connection) -> int:
+    async def erase_events(self, workspace: str, through: int, before: datetime, limit: int) -> int:
+        def run_operation(connection: sqlite3.Connection) -> int:
             erased = connection.execute(
                 """
                 DELETE FROM events WHERE rowid IN (
@@ -164,15 +167,15 @@ class SqliteEvents(FileUser):
                     ORDER BY position LIMIT ?
                 ) RETURNING kind
                 """,
-                (workspace, through, _micros(before), limit),
+                (workspace, through, _to_micros(before), limit),
             ).fetchall()
-            _count(connection, workspace, (kind for (kind,) in erased), -1)
+            _count_kinds(connection, workspace, (kind for (kind,) in erased), -1)
             return len(erased)
 
-        return await self._writer.run(operation)
+        return await self._writer.run(run_operation)
 
-    async def forget(self, workspace: str, positions: Collection[int]) -> int:
-        def operation(connection: sqlite3.Connection) -> int:
+    async def forget_events(self, workspace: str, positions: Collection[int]) -> int:
+        def run_operation(connection: sqlite3.Connection) -> int:
             connection.execute("PRAGMA secure_delete = ON")  # nothing is left on free pages
             erased = connection.execute(
                 """
@@ -181,7 +184,7 @@ class SqliteEvents(FileUser):
                 """,
                 (workspace, json.dumps(sorted(positions))),
             ).fetchall()
-            _count(connection, workspace, (kind for (kind,) in erased), -1)
+            _count_kinds(connection, workspace, (kind for (kind,) in erased), -1)
             connection.execute(
                 """
                 DELETE FROM schemas WHERE workspace = ?1 AND hash NOT IN (SELECT schema_hash
@@ -191,16 +194,18 @@ class SqliteEvents(FileUser):
             )
             return len(erased)
 
-        return await self._writer.run(operation)
+        return await self._writer.run(run_operation)
 
 
-def _append(connection: sqlite3.Connection, arrivals: Sequence[_Arrival]) -> list[list[Appended]]:
+def _append_all(
+    connection: sqlite3.Connection, arrivals: Sequence[_Arrival]
+) -> list[list[Appended]]:
     return [_append_one(connection, each) for each in arrivals]
 
 
 def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appended]:
     workspace, events, state = arrival
-    known = _known(connection, workspace, events)
+    known = _known_events(connection, workspace, events)
     position, received = connection.execute(
         "SELECT position, received FROM heads WHERE workspace = ?", (workspace,)
     ).fetchone() or (0, 0)
@@ -216,32 +221,32 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
         known[key] = event.content_hash
         verdicts.append("accepted")
         position += 1
-        own = now if event.received_at == EPOCH else _micros(event.received_at)
+        own = now if event.received_at == EPOCH else _to_micros(event.received_at)
         received = max(received, own)  # never back, whatever the clock states
-        rows.append(_row(workspace, position, received, event))
+        rows.append(_row_of(workspace, position, received, event))
         if event.input_schema is not None:
             schemas[event.schema_hash] = event.input_schema
-    insert(
+    insert_rows(
         connection,
         "schemas",
         [(workspace, name, canonical_json(schema)) for name, schema in schemas.items()],
         "ON CONFLICT DO NOTHING",
     )
     if rows:
-        insert(connection, "events", rows)
+        insert_rows(connection, "events", rows)
         connection.execute(
             "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (workspace) "
             "DO UPDATE SET position = excluded.position, received = excluded.received",
             (workspace, position, received),
         )
     # Commands next to the kinds of events.
-    _count(connection, workspace, [*(row[2] for row in rows), *["command"] * bool(state)], 1)
+    _count_kinds(connection, workspace, [*(row[2] for row in rows), *["command"] * bool(state)], 1)
     for row in state:
         _put_state(connection, workspace, row, position)
     return verdicts
 
 
-def _known(
+def _known_events(
     connection: sqlite3.Connection, workspace: str, events: Sequence[Event]
 ) -> dict[tuple[str, str], str]:
     query = """
@@ -257,7 +262,7 @@ def _known(
     }
 
 
-def _row(workspace: str, position: int, received: int, event: Event) -> tuple[Any, ...]:
+def _row_of(workspace: str, position: int, received: int, event: Event) -> tuple[Any, ...]:
     data = event.data if len(event.data) < _LARGE else zlib.compress(event.data, 1)
     return (
         workspace, position, event.kind, event.id, *named_tool(event.tool), event.session,
@@ -265,7 +270,9 @@ def _row(workspace: str, position: int, received: int, event: Event) -> tuple[An
     )  # fmt: skip
 
 
-def _count(connection: sqlite3.Connection, workspace: str, kinds: Iterable[str], by: int) -> None:
+def _count_kinds(
+    connection: sqlite3.Connection, workspace: str, kinds: Iterable[str], by: int
+) -> None:
     connection.executemany(
         "INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT (workspace, kind) "
         "DO UPDATE SET number = number + excluded.number",
@@ -293,7 +300,7 @@ def _put_state(
         )
 
 
-def _event(workspace: str, row: tuple[Any, ...]) -> Event:
+def _event_of(workspace: str, row: tuple[Any, ...]) -> Event:
     (
         position, kind, name, server, tool, session, principal, received, content_hash,
         schema_hash, data,
@@ -314,5 +321,5 @@ def _event(workspace: str, row: tuple[Any, ...]) -> Event:
     )
 
 
-def _micros(moment: datetime) -> int:
+def _to_micros(moment: datetime) -> int:
     return int(moment.timestamp() * 1e6)

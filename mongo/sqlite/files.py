@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aftercall.files import sync_folder
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo import errors
 from mongo.records import Event, Row, ToolKey
 
@@ -42,13 +42,13 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
     if code == sqlite3.SQLITE_FULL or (
         code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(path.parent)
     ):
-        return full(path)
+        return full_error(path)
     if code == sqlite3.SQLITE_READONLY or (
         code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_read_only(path.parent)
     ):
         return read_only(path, str(error))
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return damaged(path, str(error))
+        return damaged_error(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return errors.StoreUnavailableError(
             f"{path} is locked by another program, such as a database browser or a backup, or by "
@@ -65,9 +65,9 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
 
 
 def from_os(error: OSError, where: Path) -> errors.StoreError:
-    """The store's error for what the operating system stated about the folder or a file in it."""
+    """Return the store's error for what the operating system reported about a file."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return full(where)
+        return full_error(where)
     if error.errno == errno.EROFS or (error.errno == errno.EACCES and where.is_file()):
         return read_only(where, error.strerror or "no permission")
     if error.errno in (errno.EACCES, errno.EPERM):
@@ -84,7 +84,7 @@ def from_os(error: OSError, where: Path) -> errors.StoreError:
     )
 
 
-def full(where: Path) -> errors.StoreFullError:
+def full_error(where: Path) -> errors.StoreFullError:
     """Return no space: nothing was stored."""
     return errors.StoreFullError(
         f"no space left for {where}: nothing was stored, and what it holds is as it was. "
@@ -101,7 +101,7 @@ def read_only(where: Path, what: str) -> errors.StoreReadOnlyError:
     )
 
 
-def damaged(path: Path, what: str) -> errors.StoreDamagedError:
+def damaged_error(path: Path, what: str) -> errors.StoreDamagedError:
     """Not ours, or corrupt; the file was left as it is."""
     return errors.StoreDamagedError(
         f"{path} is not a usable Aftercall store ({what}); it was left as it is. Restore a backup "
@@ -180,20 +180,20 @@ class FolderLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.pread(self._descriptor, 20, 0).decode(errors="replace").strip()
-            self.release()
+            self.release_lock()
             raise errors.StoreInUseError(
                 f"the data folder {folder} is in use by process {holder or 'unknown'}: stop that "
                 "process, or choose another data folder (--data-dir)"
             ) from error
         except OSError as error:
-            self.release()
+            self.release_lock()
             raise from_os(error, folder) from error
         # The number only serves the message above, so a disk too full for it is no reason to fail.
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
-    def release(self) -> None:
+    def release_lock(self) -> None:
         """Give the folder free; twice does nothing.
 
         The file stays: removing it would let two others each lock a file of that name.
@@ -232,7 +232,7 @@ def connect_writer(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite
     that a power loss leaves the file as of an earlier commit. A `StoreError` where the file system
     cannot carry such a log, a `sqlite3.Error` where SQLite cannot open the file.
     """
-    connection = _connect(path.absolute().as_uri())
+    connection = _open_connection(path.absolute().as_uri())
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         _refuse_without_wal(path, mode)
@@ -260,7 +260,7 @@ def _refuse_without_wal(path: Path, mode: str) -> None:
         )
 
 
-def _connect(uri: str) -> sqlite3.Connection:
+def _open_connection(uri: str) -> sqlite3.Connection:
     return sqlite3.connect(
         uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
@@ -282,12 +282,12 @@ class ReadPool:
         With `here` on this thread: for what is read sooner than another thread has begun.
         """
         if here and not self._is_closed:
-            return self._run(query)
+            return self._run_query(query)
         loop = asyncio.get_running_loop()
         try:
-            answer = loop.run_in_executor(self._threads, partial(self._run, query))
+            answer = loop.run_in_executor(self._threads, partial(self._run_query, query))
         except RuntimeError as error:  # what an executor states after its shutdown
-            raise errors.closed() from error
+            raise errors.closed_error() from error
         return await answer
 
     def close(self) -> None:
@@ -297,16 +297,16 @@ class ReadPool:
         while self._connections:
             self._connections.pop().close()
 
-    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+    def _run_query(self, query: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            return query(self._connection())
+            return query(self._own_connection())
         except sqlite3.Error as error:
             raise from_sqlite(error, self._path) from error
 
-    def _connection(self) -> sqlite3.Connection:
+    def _own_connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
         if connection is None:
-            connection = _connect(f"{self._path.absolute().as_uri()}?mode=ro")
+            connection = _open_connection(f"{self._path.absolute().as_uri()}?mode=ro")
             connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KIB}")
             self._own.connection = connection
             self._connections.append(connection)
@@ -340,7 +340,9 @@ class GroupCommitWriter:
         self._closing = threading.Lock()
         self._is_closed = False
         # A daemon: a store that no one closed must not keep the process from ending.
-        self._thread = threading.Thread(target=self._serve, name="aftercall-writer", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve_calls, name="aftercall-writer", daemon=True
+        )
         self._thread.start()
 
     async def run(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
@@ -351,24 +353,24 @@ class GroupCommitWriter:
         cancelled does not know whether its operation was committed.
         """
 
-        def alone(connection: sqlite3.Connection, _: Sequence[None]) -> list[Result]:
+        def run_alone(connection: sqlite3.Connection, _: Sequence[None]) -> list[Result]:
             return [operation(connection)]
 
-        return await self.run_together(alone, None)
+        return await self.run_together(run_alone, None)
 
     async def run_together(
         self,
         handler: Callable[[sqlite3.Connection, Sequence[Argument]], Sequence[Result]],
         argument: Argument,
     ) -> Result:
-        """As `run`, for a handler that does the calls waiting for it all at once.
+        """Run a handler that takes all the calls that wait for it at once; see `run`.
 
         It is given their arguments and returns one result for each, in order.
         """
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._closing:
             if self._is_closed:
-                raise errors.closed()
+                raise errors.closed_error()
             self._queue.put(_Call(handler, argument, future))
         return await future
 
@@ -380,13 +382,13 @@ class GroupCommitWriter:
                 self._queue.put(None)
         self._thread.join()
 
-    def _serve(self) -> None:
+    def _serve_calls(self) -> None:
         is_open = True
         while is_open:
             group, is_open = self._next_group()
             if group:
-                self._commit(group)
-                _tell(group)
+                self._commit_group(group)
+                _tell_callers(group)
 
     def _next_group(self) -> tuple[list[_Call], bool]:
         """Wait for one call and take all that wait behind it; False when it is the last."""
@@ -399,15 +401,15 @@ class GroupCommitWriter:
                     group.append(call)
         return group, True
 
-    def _commit(self, group: list[_Call]) -> None:
+    def _commit_group(self, group: list[_Call]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             for call in group:
-                self._fail(call, error)
+                self._fail_call(call, error)
             return
         try:
-            _handle(self._connection, group)
+            _handle_calls(self._connection, group)
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001  # the thread must live on, the callers must hear
             # SQLite may have done so itself. If this fails, the next BEGIN does too and states why.
@@ -415,15 +417,15 @@ class GroupCommitWriter:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
             if len(group) == 1:
-                self._fail(group[0], error)
+                self._fail_call(group[0], error)
             else:
                 # Whose fault it was does not matter: one by one, the others succeed. A savepoint
                 # for each would find the culprit too, but costs every call, and a full disk takes
                 # the savepoints with it.
                 for call in group:
-                    self._commit([call])
+                    self._commit_group([call])
 
-    def _fail(self, call: _Call, error: Exception) -> None:
+    def _fail_call(self, call: _Call, error: Exception) -> None:
         call.error = error
         if isinstance(error, sqlite3.Error):
             call.error = from_sqlite(error, self._path)
@@ -435,7 +437,7 @@ MAX_BYTES = 16 << 20
 Kept = TypeVar("Kept", Event, Row)
 
 
-def bounded(
+def bound_rows(
     found: Iterable[Kept], limit: int, together: Callable[[Kept], object] | None = None
 ) -> list[Kept]:
     """Events or rows until they are many or large; none parted of those that are `together`."""
@@ -450,7 +452,7 @@ def bounded(
     return kept
 
 
-def insert(
+def insert_rows(
     connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]], after: str = ""
 ) -> None:
     """Insert rows by few statements; `into` and `after` are ours, never of data.
@@ -481,21 +483,21 @@ class FileUser:
         self._readers = readers
 
 
-def _handle(connection: sqlite3.Connection, group: list[_Call]) -> None:
+def _handle_calls(connection: sqlite3.Connection, group: list[_Call]) -> None:
     """Run the calls, those of one handler together. They are concurrent: any order will do."""
-    for handler, calls in gathered((call.handler, call) for call in group).items():
+    for handler, calls in gather_values((call.handler, call) for call in group).items():
         results = handler(connection, [call.argument for call in calls])
         for call, result in zip(calls, results, strict=True):
             call.result = result
 
 
-def _tell(group: list[_Call]) -> None:
-    for loop, calls in gathered((call.future.get_loop(), call) for call in group).items():
+def _tell_callers(group: list[_Call]) -> None:
+    for loop, calls in gather_values((call.future.get_loop(), call) for call in group).items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
-            loop.call_soon_threadsafe(_answer, calls)
+            loop.call_soon_threadsafe(_answer_calls, calls)
 
 
-def _answer(calls: list[_Call]) -> None:
+def _answer_calls(calls: list[_Call]) -> None:
     for call in calls:
         if call.future.done():  # cancelled meanwhile
             continue

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.errors import StoreFencedError
 from mongo.protocol import CounterDimension
 from mongo.records import Commit, CounterSum, Cursor, Lease, Row, ToolKey
@@ -46,7 +46,7 @@ class SqliteKnowledge(files.FileUser):
         self._path = path
         self._resources = resources
 
-    async def cursors(self) -> dict[str, Cursor]:
+    async def read_cursors(self) -> dict[str, Cursor]:
         query = "SELECT workspace, position, serial FROM cursors"
         return await self._readers.run(
             lambda c: {
@@ -55,7 +55,7 @@ class SqliteKnowledge(files.FileUser):
         )
 
     async def commit(self, commit: Commit) -> int:
-        serial = await self._writer.run(lambda connection: _commit(connection, commit))
+        serial = await self._writer.run(lambda connection: _commit_rows(connection, commit))
         if commit.lasts:
             await asyncio.to_thread(files.sync_log, self._path)
         return serial
@@ -67,10 +67,10 @@ class SqliteKnowledge(files.FileUser):
         """  # noqa: S608  # the columns are ours
         parameters = (json.dumps(list(keys)), workspace, kind)
         return await self._readers.run(
-            lambda c: [_row(workspace, row) for row in c.execute(query, parameters)]
+            lambda c: [_row_of(workspace, row) for row in c.execute(query, parameters)]
         )
 
-    async def scan(
+    async def scan_rows(
         self,
         workspace: str,
         kind: str | None,
@@ -100,14 +100,14 @@ class SqliteKnowledge(files.FileUser):
             query += " LIMIT ?"
             given.append(limit)
         return await self._readers.run(
-            lambda c: files.bounded(
-                (_row(workspace, row) for row in c.execute(query, given)),
+            lambda c: files.bound_rows(
+                (_row_of(workspace, row) for row in c.execute(query, given)),
                 limit,
                 attrgetter("serial") if by == "serial" else None,
             )
         )
 
-    async def count(self, kind: str, workspace: str | None = None) -> int:
+    async def count_rows(self, kind: str, workspace: str | None = None) -> int:
         query = "SELECT coalesce(sum(number), 0) FROM numbers WHERE kind = ?"
         parameters = [kind]
         if workspace is not None:
@@ -115,7 +115,7 @@ class SqliteKnowledge(files.FileUser):
             parameters.append(workspace)
         return await self._readers.run(lambda c: int(c.execute(query, parameters).fetchone()[0]))
 
-    async def sums(
+    async def sum_counters(
         self,
         workspace: str,
         what: Sequence[str],
@@ -129,14 +129,14 @@ class SqliteKnowledge(files.FileUser):
             return []
         of_tools = "" if tools is None else _OF_TOOLS
         table = "counters" if of_tools or "tool" in by else "totals"
-        counted, given = _counted(table, what, of_tools)
+        counted, given = _counter_query(table, what, of_tools)
         given |= {"workspace": workspace, "since": since, "until": until}
         given["tools"] = json.dumps([files.named_tool(each) for each in tools or ()])
         groups = ", ".join(_GROUPS[each] for each in by)
+        shown = ", ".join(_shown_column(each, by) for each in ("hour", "server", "tool", "what"))
         query = f"""
         WITH RECURSIVE {_HOURS}
-        SELECT sum(number), {_shown("hour", by)}, {_shown("server", by)}, {_shown("tool", by)},
-            {_shown("what", by)}
+        SELECT sum(number), {shown}
         FROM ({counted}) {f"GROUP BY {groups}" if groups else ""}
         """  # noqa: S608
         return await self._readers.run(
@@ -154,7 +154,7 @@ class SqliteKnowledge(files.FileUser):
     ) -> list[ToolKey]:
         if not what:
             return []
-        counted, given = _counted("counters", what, "AND tool <> ''")
+        counted, given = _counter_query("counters", what, "AND tool <> ''")
         given |= {"workspace": workspace, "since": since, "until": until, "limit": limit}
         query = f"""
         WITH RECURSIVE {_HOURS}
@@ -177,7 +177,7 @@ AND (server, tool) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:tools))
 """
 
 
-def _counted(table: str, what: Sequence[str], which: str) -> tuple[str, dict[str, Any]]:
+def _counter_query(table: str, what: Sequence[str], which: str) -> tuple[str, dict[str, Any]]:
     """Return a query for the counters of these names, hour by hour, and what it is given."""
     parts, given = list[str](), dict[str, Any]()
     for place, name in enumerate(what):
@@ -191,11 +191,11 @@ def _counted(table: str, what: Sequence[str], which: str) -> tuple[str, dict[str
     return " UNION ALL ".join(parts), given
 
 
-def _shown(column: str, by: Collection[CounterDimension]) -> str:
+def _shown_column(column: str, by: Collection[CounterDimension]) -> str:
     return column if ("tool" if column == "server" else column) in by else "NULL"
 
 
-def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
+def _commit_rows(connection: sqlite3.Connection, commit: Commit) -> int:
     workspace = commit.workspace
     position, serial = connection.execute(
         "SELECT position, serial FROM cursors WHERE workspace = ?", (workspace,)
@@ -218,13 +218,13 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
     ).fetchall()
     numbers = _new_rows(connection, commit)
     numbers.subtract(kind for (kind,) in removed)
-    files.insert(
+    files.insert_rows(
         connection,
         "numbers",
         [(workspace, kind, number) for kind, number in numbers.items() if number],
         "ON CONFLICT DO UPDATE SET number = number + excluded.number",
     )
-    files.insert(
+    files.insert_rows(
         connection,
         "rows",
         sorted(  # in the order of the indexes: neighbours are on one page
@@ -235,7 +235,7 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         "tool = excluded.tool, rank = excluded.rank, serial = excluded.serial, "
         "data = excluded.data",
     )
-    files.insert(
+    files.insert_rows(
         connection,
         "counters",
         [
@@ -244,8 +244,8 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         ],
         "ON CONFLICT DO UPDATE SET number = number + excluded.number",
     )
-    totals = summed(((each.what, each.hour), n) for each, n in commit.counters.items())
-    files.insert(
+    totals = sum_values(((each.what, each.hour), n) for each, n in commit.counters.items())
+    files.insert_rows(
         connection,
         "totals",
         [(workspace, *place, number) for place, number in totals.items()],
@@ -290,7 +290,7 @@ def _check_fence(connection: sqlite3.Connection, lease: Lease) -> None:
         connection.execute("INSERT OR REPLACE INTO fences VALUES (?, ?)", (lease.name, lease.token))
 
 
-def _row(workspace: str, row: tuple[Any, ...]) -> Row:
+def _row_of(workspace: str, row: tuple[Any, ...]) -> Row:
     kind, key, data, server, tool, rank, serial = row
     return Row(
         kind, key, data, ToolKey(workspace, server or None, tool) if tool else None, rank, serial

@@ -15,7 +15,7 @@ from mongo.errors import (
     StoreFencedError,
     StoreFullError,
     StoreTooNewError,
-    closed,
+    closed_error,
 )
 from mongo.protocol import EventLog, Leases, Metadata
 from mongo.records import Lease
@@ -64,16 +64,16 @@ class SqliteStore:
     def knowledge(self) -> SqliteKnowledge:
         """Current generation."""
         if self._current is None:
-            raise closed()
+            raise closed_error()
         return self._current
 
     counters = knowledge
 
-    async def refresh(self) -> bool:
+    async def refresh_generation(self) -> bool:
         number = int(await self.metadata.get(_GENERATION) or 1)
         if (before := self._current) is not None and before.generation == number:
             return False
-        self._current = await self._open(number, is_new=False)
+        self._current = await self._open_generation_file(number, is_new=False)
         if before is not None:
             await asyncio.to_thread(before.close)
             del self._generations[before.generation]
@@ -82,27 +82,27 @@ class SqliteStore:
         return True
 
     async def open_generation(self, number: int) -> SqliteKnowledge:
-        return await self._open(number, is_new=number > self.knowledge.generation)
+        return await self._open_generation_file(number, is_new=number > self.knowledge.generation)
 
-    async def _open(self, number: int, *, is_new: bool) -> SqliteKnowledge:
+    async def _open_generation_file(self, number: int, *, is_new: bool) -> SqliteKnowledge:
         if number not in self._generations:
             self._generations[number] = await asyncio.to_thread(
                 _open_generation, self._data_dir, number, is_new=is_new
             )
         return self._generations[number]
 
-    async def switch(self, number: int, facts: Mapping[str, str]) -> None:
-        def operation(connection: sqlite3.Connection) -> None:
-            if int(current := _get(connection, _GENERATION) or "1") != number - 1:
+    async def switch_generation(self, number: int, facts: Mapping[str, str]) -> None:
+        def run_operation(connection: sqlite3.Connection) -> None:
+            if int(current := _get_fact(connection, _GENERATION) or "1") != number - 1:
                 raise StoreFencedError(
                     f"generation {current} is current, so {number} cannot follow it: "
                     "another rebuild was faster"
                 )
             for name, value in {**facts, _GENERATION: str(number)}.items():
-                _put(connection, name, value)
+                _put_fact(connection, name, value)
 
-        await self._writer.run(operation)
-        await self.refresh()
+        await self._writer.run(run_operation)
+        await self.refresh_generation()
 
     async def close(self) -> None:
         self._current = None
@@ -123,11 +123,11 @@ class SqliteLeases(files.FileUser):
     """As `mongo.protocol.Leases`."""
 
     async def read(self, name: str) -> Lease | None:
-        return await self._readers.run(lambda connection: _lease(connection, name))
+        return await self._readers.run(lambda connection: _read_lease(connection, name))
 
-    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
-        def operation(connection: sqlite3.Connection) -> Lease | None:
-            if _lease(connection, name) != seen:
+    async def take_lease(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
+        def run_operation(connection: sqlite3.Connection) -> Lease | None:
+            if _read_lease(connection, name) != seen:
                 return None
             token = 1 if seen is None else seen.token + 1
             connection.execute(
@@ -135,17 +135,17 @@ class SqliteLeases(files.FileUser):
             )
             return Lease(name, holder, token)
 
-        return await self._writer.run(operation)
+        return await self._writer.run(run_operation)
 
-    async def beat(self, lease: Lease) -> Lease | None:
-        def operation(connection: sqlite3.Connection) -> Lease | None:
+    async def renew_lease(self, lease: Lease) -> Lease | None:
+        def run_operation(connection: sqlite3.Connection) -> Lease | None:
             changed = connection.execute(
                 "UPDATE leases SET beat = beat + 1 WHERE name = ? AND token = ? AND held",
                 (lease.name, lease.token),
             ).rowcount
-            return _lease(connection, lease.name) if changed else None
+            return _read_lease(connection, lease.name) if changed else None
 
-        return await self._writer.run(operation)
+        return await self._writer.run(run_operation)
 
     async def give_back(self, lease: Lease) -> None:
         await self._writer.run(
@@ -160,17 +160,17 @@ class SqliteMetadata(files.FileUser):
     """As `mongo.protocol.Metadata`."""
 
     async def get(self, name: str) -> str | None:
-        return await self._readers.run(lambda connection: _get(connection, name))
+        return await self._readers.run(lambda connection: _get_fact(connection, name))
 
     async def put(self, name: str, value: str) -> None:
-        await self._writer.run(lambda connection: _put(connection, name, value))
+        await self._writer.run(lambda connection: _put_fact(connection, name, value))
 
-    async def keep(self, name: str, value: str) -> str:
-        def operation(connection: sqlite3.Connection) -> str:
+    async def keep_fact(self, name: str, value: str) -> str:
+        def run_operation(connection: sqlite3.Connection) -> str:
             connection.execute("INSERT OR IGNORE INTO metadata VALUES (?, ?)", (name, value))
-            return _get(connection, name) or ""
+            return _get_fact(connection, name) or ""
 
-        return await self._writer.run(operation)
+        return await self._writer.run(run_operation)
 
 
 async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteStore:
@@ -190,19 +190,19 @@ async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteSt
         StoreError: the folder or the file cannot be written.
     """
     async with AsyncExitStack() as opened:
-        store = await asyncio.to_thread(_open, data_dir, is_beside=beside)
+        store = await asyncio.to_thread(_open_store, data_dir, is_beside=beside)
         opened.push_async_callback(store.close)
-        await store.refresh()
+        await store.refresh_generation()
         opened.pop_all()
         return store
 
 
-def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
+def _open_store(data_dir: Path, *, is_beside: bool) -> SqliteStore:
     path = data_dir / FILE_NAME
     with ExitStack() as resources:
         if not is_beside:
             files.make_folder(data_dir)
-            resources.callback(files.FolderLock(data_dir).release)
+            resources.callback(files.FolderLock(data_dir).release_lock)
         elif not path.exists():
             raise StoreError(
                 f"there is no store in {data_dir}: start `aftercall serve` there first, or choose "
@@ -214,7 +214,7 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
 
 
 def _refuse_lost_log(path: Path) -> None:
-    """A `StoreDamagedError` where the log is missing next to what was learned from it."""
+    """Raise a `StoreDamagedError` where the log of learned knowledge is missing."""
     known = sorted(path.parent.glob("generation-*.sqlite3"))
     if known and (not path.exists() or path.stat().st_size == 0):
         raise StoreDamagedError(
@@ -230,7 +230,7 @@ def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnow
     if is_new:
         files.remove_file(path)
         if base.exists():
-            _copy(base, path)
+            _copy_base(base, path)
     with ExitStack() as resources:
         # What the base holds is gone from the log; another one falls back with its cursor.
         writer, readers = open_file(
@@ -239,7 +239,7 @@ def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnow
         return SqliteKnowledge(path, writer, readers, resources.pop_all())
 
 
-def _copy(base: Path, path: Path) -> None:
+def _copy_base(base: Path, path: Path) -> None:
     needed, free = int(_ROOM * base.stat().st_size), shutil.disk_usage(path.parent).free
     if free < needed:
         raise StoreFullError(
@@ -257,19 +257,19 @@ def _copy(base: Path, path: Path) -> None:
 def open_file(
     path: Path, schema: str, resources: ExitStack, *, synchronous: str
 ) -> tuple[files.GroupCommitWriter, files.ReadPool]:
-    """Return a file of the store, made by `SCHEMA.sql` where there is none.
+    """Return a file of the store, made by `SCHEMA.sql` where none exists.
 
     Who writes and reads it.
     """
     statements = importlib.resources.files(__package__).joinpath(f"{schema}.sql").read_text()
     try:
         files.make_file(path)
-        _check(path)
+        _check_layout(path)
         connection = connect_writer(path, "FULL" if synchronous == "FULL" else "NORMAL")
         resources.callback(connection.close)
-        if _pragma(connection, "user_version") != LAYOUT:
+        if _read_pragma(connection, "user_version") != LAYOUT:
             connection.execute("BEGIN IMMEDIATE")
-            if _pragma(connection, "user_version") != LAYOUT:
+            if _read_pragma(connection, "user_version") != LAYOUT:
                 for statement in statements.split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -285,26 +285,26 @@ def open_file(
     return writer, readers
 
 
-def _seen(path: Path, mode: str) -> tuple[tuple[int, int], bool]:
+def _read_layout(path: Path, mode: str) -> tuple[tuple[int, int], bool]:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
-        found = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+        found = _read_pragma(connection, "application_id"), _read_pragma(connection, "user_version")
         return found, connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
-def _check(path: Path) -> None:
+def _check_layout(path: Path) -> None:
     if path.stat().st_size == 0:
         return
     try:
-        found, is_empty = _seen(path, "ro")
+        found, is_empty = _read_layout(path, "ro")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
             raise
-        found, is_empty = _seen(path, "rw")  # undoes what a killed process had begun
+        found, is_empty = _read_layout(path, "rw")  # undoes what a killed process had begun
     if found == (0, 0) and is_empty:
         return  # made, and killed before its first commit
     if found[0] != APPLICATION_ID:
-        raise files.damaged(path, "it is another program's database")
+        raise files.damaged_error(path, "it is another program's database")
     if found[1] > LAYOUT:
         raise StoreTooNewError(
             f"{path} was written by a newer version of Aftercall (layout {found[1]}, this one has "
@@ -319,20 +319,20 @@ def _check(path: Path) -> None:
         )
 
 
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
+def _read_pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _get(connection: sqlite3.Connection, name: str) -> str | None:
+def _get_fact(connection: sqlite3.Connection, name: str) -> str | None:
     row = connection.execute("SELECT value FROM metadata WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def _put(connection: sqlite3.Connection, name: str, value: str) -> None:
+def _put_fact(connection: sqlite3.Connection, name: str, value: str) -> None:
     connection.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?)", (name, value))
 
 
-def _lease(connection: sqlite3.Connection, name: str) -> Lease | None:
+def _read_lease(connection: sqlite3.Connection, name: str) -> Lease | None:
     row = connection.execute(
         "SELECT holder, token, beat, held FROM leases WHERE name = ?", (name,)
     ).fetchone()

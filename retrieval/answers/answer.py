@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from aftercall import json_patch
 from aftercall import models as m
 from aftercall.policy import NEVER_RETRIED, decide_repeat
-from retrieval.answers.advice.advise import CUT, abstention_reason, advise, loop_note
+from retrieval.answers.advice.advise import CUT, abstention_reason, advise_on_error, loop_note
 from retrieval.answers.judge.model import shipped_model
 from retrieval.answers.judge.policy import follow
 from retrieval.answers.judge.ranking import RankedProposal, judge
@@ -15,13 +15,13 @@ from retrieval.answers.judge.signals import of_sibling
 from retrieval.answers.judge.trust import Strangers, principals_for
 from retrieval.answers.proposers.case import PLAIN, Advice, CallContext, Case, NoAdvice
 from retrieval.answers.proposers.compose import Proposal
-from retrieval.knowledge.calls.account import Account
+from retrieval.knowledge.calls.account import CallAccount
 from retrieval.knowledge.confidence import MIN_CONFIDENCE, Estimate, Scaling, lower_bound
 from retrieval.knowledge.reading.category import refusal_of
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.rewrites.edits import edit_key
-from retrieval.knowledge.rewrites.sentences import _sentence, lesson_of
+from retrieval.knowledge.rewrites.sentences import _write_sentence, lesson_of
 from retrieval.knowledge.rows.documents import shape_of
 from retrieval.knowledge.rows.principals import SURE
 from retrieval.knowledge.tool.drift import drift_text
@@ -60,7 +60,7 @@ class RankedSuggestion:
     """Whether it rests on what one other principal alone states: it is advice, and not sure."""
     of_sibling: bool = False
     """Whether it was learned on another tool, and has not worked on this one yet."""
-    account: Account | None = None
+    account: CallAccount | None = None
     """What it does with each value; None where it changes none."""
     shape: str | None = None
     """`documents.shape_of` what it sends, where only names and types are changed."""
@@ -86,7 +86,7 @@ class Answer:
 def answer(question: Question, *, limit: int) -> Answer:
     """Rank what can be proposed, and give the best; at most `limit` suggestions."""
     case = question.case
-    advice = advise(case, question.error, question.call_context)
+    advice = advise_on_error(case, question.error, question.call_context)
     ranked = _advised_or_ranked(question, advice)
     kept = [each for each in ranked if each.suggestion.confidence >= MIN_CONFIDENCE][:limit]
     gated = [_gated(question, each) for each in kept]
@@ -209,7 +209,7 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
         proposal, account, estimate = judged.proposal, judged.account, judged.estimate
         is_strange = strangers.taught(proposal)
         if is_strange and estimate.probability > SURE:
-            estimate = estimate.times(SURE / estimate.probability)
+            estimate = estimate.scale_down(SURE / estimate.probability)
         if estimate.probability >= MIN_CONFIDENCE:
             edits = [edit for option in proposal.options for edit in option.edits]
             of_shape = all(isinstance(edit, ed.Rename | ed.Remove | ed.Cast) for edit in edits)
@@ -244,7 +244,7 @@ def _suggestion(case: Case, judged: RankedProposal, estimate: Estimate) -> m.Sug
         confidence=round(estimate.probability, 4),
         confidence_interval=(round(estimate.low, 4), round(estimate.high, 4)),
         change_class=account.change_class,
-        account=account.model(),
+        account=account.to_model(),
         reasons=shipped_model().reasons(judged.signals),
         evidence=m.Evidence(
             repairs=max(option.repairs for option in options),
@@ -253,7 +253,7 @@ def _suggestion(case: Case, judged: RankedProposal, estimate: Estimate) -> m.Sug
             execution_ids=list(dict.fromkeys(ids))[:5],
             sources=list(dict.fromkeys(sources)),
         ),
-        lesson=" ".join(dict.fromkeys([*said, *learned, *map(_sentence, edits)])),
+        lesson=" ".join(dict.fromkeys([*said, *learned, *map(_write_sentence, edits)])),
         example=m.Example(
             failed={k: v for k, v in case.parameters.items() if k in proposal.touched},
             successful={k: v for k, v in proposal.parameters.items() if k in proposal.touched},
@@ -261,7 +261,7 @@ def _suggestion(case: Case, judged: RankedProposal, estimate: Estimate) -> m.Sug
     )
 
 
-def changes_of(case: Case, proposal: Proposal, account: Account) -> list[m.Change]:
+def changes_of(case: Case, proposal: Proposal, account: CallAccount) -> list[m.Change]:
     """Return what a proposal changes, each with its reason.
 
     Its proposer's, or that of the account.
@@ -272,8 +272,8 @@ def changes_of(case: Case, proposal: Proposal, account: Account) -> list[m.Chang
             reasons.setdefault(edit.name, option.reason)
             if isinstance(edit, ed.Rename):
                 reasons.setdefault(edit.to, option.reason)
-    why = {json_patch.pointer(each.path): each.why for each in account.dropped}
-    why |= {json_patch.pointer(each.path): each.why for each in account.values}
+    why = {json_patch.make_pointer(each.path): each.why for each in account.dropped}
+    why |= {json_patch.make_pointer(each.path): each.why for each in account.values}
     before, after = (
         {name: value for name, value in call.items() if name in proposal.touched}
         for call in (case.parameters, proposal.parameters)
@@ -302,7 +302,7 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
     rule = rule if advice.action == "retry_unchanged" else None
     if rule is not None:
-        trials = trials.plus(rule_trials(rule))
+        trials = trials.add_trials(rule_trials(rule))
     ids = rule.execution_ids[-3:] if rule else list(advice.execution_ids)
     sources: list[m.EvidenceSource] = ["error"]
     if rule is not None:

@@ -11,11 +11,11 @@ from retrieval.knowledge.values.notations import object_in
 from retrieval.knowledge.values.parameters import CallT
 
 
-def read_arguments(text: str) -> JsonObject | None:
+def read_any_arguments(text: str) -> JsonObject | None:
     """Return the object that the text of a call's arguments states, in whatever notation.
 
-    None where it says none, where it breaks off inside of a value, and where a value of the object
-    stands nowhere in the text: nothing is completed by a guess.
+    None where it states no object, where it breaks off inside of a value, and where a value of the
+    object stands nowhere in the text: nothing is completed by a guess.
     """
     if len(text) > MAX_ARGUMENTS or is_cut_off(text, unclosed=True):
         return None
@@ -25,8 +25,8 @@ def read_arguments(text: str) -> JsonObject | None:
 
 
 def with_arguments(call: CallT) -> CallT:
-    """Return a call whose arguments came as a text with the object that this says, if it is one."""
-    read = read_arguments(call.arguments_text) if call.arguments_text is not None else None
+    """Return a call whose arguments came as a text with the object that the text states, if any."""
+    read = read_any_arguments(call.arguments_text) if call.arguments_text is not None else None
     if read is None:
         return call
     return call.model_copy(update={"parameters": read, "parameters_known": True})

@@ -2,8 +2,8 @@
 
 No text is embedded and nothing is searched. `repair` is stated of a lossless change alone, and only
 where it is proven: the caller's own schema refuses the call and takes the repaired one, or several
-mended such a call so, none of whose failures came again, while no success ever looked like the call
-as it is. Whatever is less sure is a warning, and a call that fits passes.
+repaired such a call so, none of whose failures came again, while no success ever looked like the
+call as it is. Whatever is less sure is a warning, and a call that fits passes.
 """
 
 import time
@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
-from aftercall.background import aside
+from aftercall.background import call_aside
 from aftercall.change_classes import reads_only
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import Call, CheckRequest, CheckResponse, Evidence
@@ -32,12 +32,12 @@ from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.reading.reader import ErrorReading
 from retrieval.knowledge.rewrites.edits import names_of
-from retrieval.knowledge.rewrites.sentences import lesson_of, spoken
+from retrieval.knowledge.rewrites.sentences import lesson_of, speak_path
 from retrieval.knowledge.rows.principals import OF_A_STRANGER, agent_mark, principal_of
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.tool.runs import EMPTY, loops_of, session_mark
-from retrieval.knowledge.values.parameters import considered, is_large
+from retrieval.knowledge.values.parameters import considered_part, is_large
 from retrieval.knowledge.values.scalars import type_of
 
 PROVEN = 0.95
@@ -53,7 +53,7 @@ _MAYBE_OPEN = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "unevalua
 _REFUSED = ErrorReading("invalid_parameters", 1.0, "", (), rejected_before_run=True)
 
 
-async def check(
+async def answer_check(
     workspace: str,
     request: CheckRequest,
     *,
@@ -72,40 +72,45 @@ async def check(
         StoreError: what is known cannot be read.
     """
     started = time.perf_counter()
-    asked = considered(request.call)
+    asked = considered_part(request.call)
     if asked.parameters_known != request.call.parameters_known:
         return CheckResponse(verdict="pass")  # too large to be looked at
     asked = with_arguments(asked)
     name, server = redactor.identifier(asked.tool_name), asked.server_name
     tool = ToolKey(workspace, server and redactor.identifier(server), name)
-    knowledge, registered = await memory.knowledge(tool), await memory.tool(tool, principal)
-    binds = quorum == 1 or (registered is not None and registered.binds(principal))
+    knowledge, registered = (
+        await memory.read_knowledge(tool),
+        await memory.find_tool(tool, principal),
+    )
+    binds = quorum == 1 or (registered is not None and registered.is_registered_by(principal))
     hints = trusted_hints(request.annotations, registered, binds=binds)
     writes = not reads_only(asked.tool_name, hints)
     schema = schema_for(asked, knowledge, registered, binds=binds, writes=writes, quorum=quorum)
     if asked.session_id is not None:
         asked = asked.model_copy(update={"session_id": redactor.session_id(asked.session_id)})
-    is_fit = _fits(schema, asked.parameters)
+    is_fit = _fits_schema(schema, asked.parameters)
     if is_fit and _is_clear(as_named(asked, principal), schema, knowledge):
-        return CheckResponse(verdict="pass", took_ms=_since(started))
-    call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
+        return CheckResponse(verdict="pass", took_ms=_milliseconds_since(started))
+    call = as_named(await call_aside(redactor.call, asked, when=is_large(asked)), principal)
     if not is_fit and call.parameters != asked.parameters:
-        is_fit = _fits(schema, call.parameters)  # nothing is stated of a value that was masked
+        is_fit = _fits_schema(
+            schema, call.parameters
+        )  # nothing is stated of a value that was masked
     case = case_of(call, _REFUSED, knowledge, registered, hints, (), binds=binds, quorum=quorum)
     session = session_mark(call.session_id, call.agent)
-    scaling = await memory.scaling(workspace)
-    loops = list(_loops(case, knowledge, session, loop)) if loop and call.session_id else []
+    scaling = await memory.read_scaling(workspace)
+    loops = list(_find_loops(case, knowledge, session, loop)) if loop and call.session_id else []
     checked = (
-        _looping(loops, is_fit=is_fit)
+        _block_loop(loops, is_fit=is_fit)
         or (None if is_fit else _by_schema(case, scaling))
         or _by_rules(case, knowledge, scaling)
-        or _warned(case, loops)
+        or _warn_of_call(case, loops)
         or CheckResponse(verdict="pass")
     )
-    return checked.model_copy(update={"took_ms": _since(started)})
+    return checked.model_copy(update={"took_ms": _milliseconds_since(started)})
 
 
-def _since(started: float) -> float:
+def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
@@ -129,12 +134,12 @@ def _is_clear(call: Call, schema: JsonObject | None, knowledge: ToolKnowledge | 
     return not _never_worked(call.parameters, profile_for(knowledge, hashed, call.agent)[0])
 
 
-def _warning(reasons: Sequence[str], ignored: Sequence[str] = ()) -> CheckResponse:
+def _make_warning(reasons: Sequence[str], ignored: Sequence[str] = ()) -> CheckResponse:
     ignored, reasons = list(ignored[:_MAX_REASONS]), list(reasons[:_MAX_REASONS])
     return CheckResponse(verdict="warn", reasons=reasons, ignored=ignored)
 
 
-def _fits(schema: JsonObject | None, parameters: JsonObject) -> bool:
+def _fits_schema(schema: JsonObject | None, parameters: JsonObject) -> bool:
     known = None if schema is None else check_of(schema)
     return known is None or fits_schema(known, parameters)
 
@@ -148,7 +153,7 @@ class _Loop(NamedTuple):
     reasons: list[str]
 
 
-def _loops(
+def _find_loops(
     case: Case, knowledge: ToolKnowledge | None, session: str, limit: int
 ) -> Iterator[_Loop]:
     """Yield the errors that `limit` calls of the session or more ended with, and empty answers.
@@ -180,7 +185,7 @@ def _loops(
         yield _Loop(times, loop.is_same, is_error=True, reasons=reasons)
 
 
-def _looping(loops: Sequence[_Loop], *, is_fit: bool) -> CheckResponse | None:
+def _block_loop(loops: Sequence[_Loop], *, is_fit: bool) -> CheckResponse | None:
     """Block a call that is one of such a loop, or that its schema refuses still."""
     for loop in loops:
         if loop.is_error and (loop.is_same or not is_fit):
@@ -195,9 +200,9 @@ def _looping(loops: Sequence[_Loop], *, is_fit: bool) -> CheckResponse | None:
 def _by_schema(case: Case, scaling: Scaling) -> CheckResponse:
     best = next(iter(judge(case, scaling)), None)
     if best is not None and not case.is_foreign_schema and _is_proven(case, best):
-        return _repaired(case, best)
-    said = [_said(fault) for fault in case.faults] or ["the tool's schema refuses it"]
-    return _warning(said, list(_swallowed(case)))
+        return _answer_repair(case, best)
+    said = [_describe_fault(fault) for fault in case.faults] or ["the tool's schema refuses it"]
+    return _make_warning(said, list(_find_swallowed(case)))
 
 
 def _by_rules(
@@ -206,9 +211,9 @@ def _by_rules(
     odd = _never_worked(case.parameters, case.profile)
     if knowledge is None or not odd:
         return None
-    anywhere = _mends(knowledge.elsewhere(""), odd)
+    anywhere = _repairs_names(knowledge.other_repairs(""), odd)
     for known in islice(reversed(knowledge.signatures.values()), _MAX_SIGNATURES):
-        if not (known.rules or known.examples) or not (anywhere or _mends(known, odd)):
+        if not (known.rules or known.examples) or not (anywhere or _repairs_names(known, odd)):
             continue
         faults = tuple(
             Fault(kind, (place,))
@@ -221,13 +226,13 @@ def _by_rules(
         about = replace(case, reading=reading, signature=known)
         for best in judge(about, scaling)[:1]:
             if best.proposal.touched & odd and _is_proven(about, best) and _is_known(about, best):
-                return _repaired(about, best)
+                return _answer_repair(about, best)
     return None
 
 
-def _mends(known: SignatureKnowledge, odd: set[str]) -> bool:
+def _repairs_names(known: SignatureKnowledge, odd: set[str]) -> bool:
     several = (rule.edits for rule in known.rules.values() if rule.repairs >= _SEVERAL)
-    edits = chain(*several, (change.edit for change in known.changes()))
+    edits = chain(*several, (change.edit for change in known.find_common_changes()))
     return any(not odd.isdisjoint(names_of(edit)) for edit in edits)
 
 
@@ -249,7 +254,7 @@ def _is_proven(case: Case, best: RankedProposal) -> bool:
         and best.account.change_class == "lossless"
         and not any(option.failures or option.failed > OF_A_STRANGER for option in proposal.options)
         # What is still unknown to the tool may be what was meant to change it.
-        and not (case.view is not None and case.view.unknown(proposal.parameters))
+        and not (case.view is not None and case.view.unknown_parameters(proposal.parameters))
     )
 
 
@@ -264,7 +269,7 @@ def _is_known(case: Case, best: RankedProposal) -> bool:
     )
 
 
-def _repaired(case: Case, best: RankedProposal) -> CheckResponse:
+def _answer_repair(case: Case, best: RankedProposal) -> CheckResponse:
     options = best.proposal.options
     edits = [edit for option in options for edit in option.edits]
     return CheckResponse(
@@ -273,7 +278,7 @@ def _repaired(case: Case, best: RankedProposal) -> CheckResponse:
         corrected_parameters=best.proposal.parameters,
         confidence=round(best.estimate.probability, 4),
         change_class="lossless",
-        account=best.account.model(),
+        account=best.account.to_model(),
         reasons=[lesson_of(edits)],
         evidence=Evidence(
             repairs=sum(option.repairs for option in options),
@@ -284,25 +289,25 @@ def _repaired(case: Case, best: RankedProposal) -> CheckResponse:
     )
 
 
-def _warned(case: Case, loops: Sequence[_Loop]) -> CheckResponse | None:
-    ignored = list(_swallowed(case))
+def _warn_of_call(case: Case, loops: Sequence[_Loop]) -> CheckResponse | None:
+    ignored = list(_find_swallowed(case))
     reasons = [
-        f"{spoken((name,))} is no parameter of this tool, which may pass over it in silence"
+        f"{speak_path((name,))} is no parameter of this tool, which may pass over it in silence"
         for name in ignored
     ]
     known = case.profile if case.profile_is_current else None
     if known is not None and known.is_known_to_fail(case.parameters):
         reasons.append("exactly this call failed before, and has not worked since")
     reasons += [reason for loop in loops for reason in loop.reasons]
-    return _warning(reasons, ignored) if reasons else None
+    return _make_warning(reasons, ignored) if reasons else None
 
 
-def _swallowed(case: Case) -> Iterator[str]:
+def _find_swallowed(case: Case) -> Iterator[str]:
     schema, view = case.schema, case.view
     if schema is None or view is None or view.source != "schema" or not view.parameters:
         return
     if schema.get("additionalProperties") is None and not any(e in schema for e in _MAYBE_OPEN):
-        yield from view.unknown(case.parameters)
+        yield from view.unknown_parameters(case.parameters)
 
 
 _SAID = {
@@ -314,8 +319,8 @@ _SAID = {
 }
 
 
-def _said(fault: Fault) -> str:
-    place = spoken(fault.path) if fault.path else "the call"
+def _describe_fault(fault: Fault) -> str:
+    place = speak_path(fault.path) if fault.path else "the call"
     if fault.kind == "wrong_type" and fault.expected_types:
         return f"{place} must be of type {' or '.join(fault.expected_types)}"
     return f"{place} {_SAID.get(fault.kind, 'does not fit the schema')}"

@@ -39,7 +39,7 @@ def health_report(
 ) -> m.ToolHealth:
     """Return the health of a tool at this moment, without recommendations."""
 
-    def clean(text: str) -> str:
+    def clean_text(text: str) -> str:
         return shown_text(text, redactor)
 
     methods = list(common_methods(known, stated_methods).items())
@@ -47,12 +47,12 @@ def health_report(
     signatures = [each for each in all_known if each.count]  # others only have outcomes yet
     return m.ToolHealth(
         tool=tool,
-        successes=known.successes.shown(now),
-        failures=known.failures.shown(now),
-        categories=_categories(known.categories, now),
+        successes=known.successes.show_count(now),
+        failures=known.failures.show_count(now),
+        categories=_count_categories(known.categories, now),
         signatures=[
             m.SignatureCount(
-                signature=clean(each.signature),
+                signature=clean_text(each.signature),
                 category=each.category,
                 count=each.count,
                 last_seen=each.last_seen,
@@ -62,9 +62,9 @@ def health_report(
         methods=[
             m.MethodHealth(
                 method=name,
-                successes=each.successes.shown(now),
-                failures=each.failures.shown(now),
-                categories=_categories(each.categories, now),
+                successes=each.successes.show_count(now),
+                failures=each.failures.show_count(now),
+                categories=_count_categories(each.categories, now),
             )
             for name, each in methods[:MAX_SHOWN]
         ],
@@ -74,13 +74,13 @@ def health_report(
             by_agents=sum(each.mends for each in all_known),
         ),
         utility=m.Utility(
-            low_utility=_low_utility(known).shown(now),
-            weak_successes=known.weak.shown(now),
-            corrections=known.corrections.shown(now),
+            low_utility=_low_utility(known).show_count(now),
+            weak_successes=known.weak.show_count(now),
+            corrections=known.corrections.show_count(now),
             score=utility_of(known, now=now),
             recent_weak=[
-                m.WeakSuccess(execution_id=each.execution_id, at=each.at, why=clean(each.why))
-                for each in _latest(known.recent_weak)
+                m.WeakSuccess(execution_id=each.execution_id, at=each.at, why=clean_text(each.why))
+                for each in _latest_events(known.recent_weak)
             ],
             recent_corrections=[
                 m.CorrectionSeen(
@@ -88,24 +88,24 @@ def health_report(
                     execution_id=each.execution_id,
                     at=each.at,
                     kind=each.kind,
-                    text=clean(each.text),
+                    text=clean_text(each.text),
                 )
-                for each in _latest(known.recent_corrections)
+                for each in _latest_events(known.recent_corrections)
             ],
         ),
-        cohesion=shown_cohesion(cohesion, clean),
+        cohesion=shown_cohesion(cohesion, clean_text),
         recent_referrals=[
             m.ReferralSeen(
                 execution_id=each.execution_id,
                 at=each.at,
                 kind=each.kind,
-                boundary_axes=[*map(clean, each.spelled)],
-                observed_task_shape=None if each.shape is None else clean(each.shape),
-                suggested_split=[*map(clean, each.split)],
-                evidence=None if each.evidence is None else clean(each.evidence),
+                boundary_axes=[*map(clean_text, each.spelled)],
+                observed_task_shape=None if each.shape is None else clean_text(each.shape),
+                suggested_split=[*map(clean_text, each.split)],
+                evidence=None if each.evidence is None else clean_text(each.evidence),
                 lacks_evidence=each.kind == "wrong_tool_boundary" and each.evidence is None,
             )
-            for each in _latest(known.referrals)
+            for each in _latest_events(known.referrals)
         ],
     )
 
@@ -130,13 +130,15 @@ def _low_utility(known: KnownHealth) -> Tally:
     return known.categories.get("low_utility") or Tally()
 
 
-def _categories(tallies: Mapping[m.ErrorCategory, Tally], now: datetime) -> list[m.CategoryCount]:
+def _count_categories(
+    tallies: Mapping[m.ErrorCategory, Tally], now: datetime
+) -> list[m.CategoryCount]:
     counts = [
-        m.CategoryCount(category=category, **tally.shown(now).model_dump())
+        m.CategoryCount(category=category, **tally.show_count(now).model_dump())
         for category, tally in tallies.items()
     ]
     return sorted(counts, key=lambda each: (-each.count, each.category))
 
 
-def _latest(events: list[EventT]) -> list[EventT]:
+def _latest_events(events: list[EventT]) -> list[EventT]:
     return events[: -MAX_SHOWN - 1 : -1]

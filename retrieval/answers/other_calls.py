@@ -5,7 +5,7 @@ from itertools import islice
 
 from aftercall import models as m
 from aftercall.change_classes import reads_only
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.answers.advice.advise import is_outcome_unknown, looking_tool
@@ -35,22 +35,22 @@ _MAX_CALLED = 200
 async def _other_tools(
     workspace: str, memory: Memory, hits: Sequence[Hit]
 ) -> tuple[Candidate, ...]:
-    registered = await memory.first_tools(workspace, _MAX_TOOLS)
-    documents = await memory.documents(workspace, [hit.document_id for hit in hits])
-    found = gathered(
+    registered = await memory.list_first_tools(workspace, _MAX_TOOLS)
+    documents = await memory.read_documents(workspace, [hit.document_id for hit in hits])
+    found = gather_values(
         (ToolKey(workspace, document.server_name, document.tool_name), (hit, document))
         for hit in hits
         if (document := documents.get(hit.document_id)) is not None
         and document.tool_name is not None
     )
-    known = {key: await memory.knowledge(key) for key in found}
+    known = {key: await memory.read_knowledge(key) for key in found}
     return tuple(
-        _candidate(each, found.get(each.tool_key, []), known.get(each.tool_key))
+        _make_candidate(each, found.get(each.tool_key, []), known.get(each.tool_key))
         for each in registered
     )
 
 
-def _candidate(
+def _make_candidate(
     stored: StoredTool, like: Sequence[tuple[Hit, Document]], knowledge: ToolKnowledge | None
 ) -> Candidate:
     by = set(map(key_mark, stored.principals))
@@ -80,8 +80,8 @@ def _candidate(
 
 async def _tools_beside(tool: ToolKey, memory: Memory) -> list[str]:
     """Return the names of the server's tools, registered or called."""
-    registered = await memory.names_of_server(tool.workspace, tool.server_name)
-    called = await memory.called(tool.workspace, _MAX_CALLED)
+    registered = await memory.read_server_names(tool.workspace, tool.server_name)
+    called = await memory.list_called(tool.workspace, _MAX_CALLED)
     beside = {each.tool_name for each in called if each.server_name == tool.server_name}
     return sorted(registered | beside)
 
@@ -123,7 +123,8 @@ async def _stated_first(
     values = (v for v in case.parameters.values() if isinstance(v, str) and len(v) < _MAX_NAME)
     known = case.view.parameters if case.view is not None else ()
     others = {*case.parameters, *known, *values}
-    name, said_by = named_tool(message, tool.tool_name, names, others), "The error"
+    name = named_tool(message, tool.tool_name, names, others)
+    said_by = "The error"
     if name is None and is_implied:
         name = implied_tool(message, tool.tool_name, names)
     for view in views if name is None else ():
@@ -132,7 +133,7 @@ async def _stated_first(
     if name is None:
         return None
     key = ToolKey(tool.workspace, tool.server_name, name)
-    schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
-    of_tool = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
+    schema = stored.tool.input_schema if (stored := await memory.find_tool(key)) else None
+    of_tool = view_of(schema, profile_for(await memory.read_knowledge(key), None, "")[0])
     wanted = of_tool.parameters.values() if of_tool is not None else ()
     return StatedFirst(name, frozenset(each.name for each in wanted if each.required), said_by)

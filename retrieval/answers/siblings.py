@@ -35,15 +35,20 @@ class Sibling:
 
 def may_be_siblings(tool: ToolKey, others: Iterable[ToolKey]) -> list[ToolKey]:
     """Return the tools of other servers, or versions of this one, whose names say the same."""
-    mine = _verbless(tool.tool_name, tool.server_name)
+    mine = _without_verbs(tool.tool_name, tool.server_name)
     found = []
     for other in others:
-        if other == tool or other.tool_name == "":
+        if other == tool:
+            continue
+        if other.tool_name == "":
             continue
         is_elsewhere = other.server_name != tool.server_name
-        theirs = _verbless(other.tool_name, other.server_name)
-        is_version = _plain(tool.tool_name) == _plain(other.tool_name)
-        if (is_elsewhere or is_version) and (share := _shared(mine, theirs)) >= _ALIKE:
+        is_version = _plain_words(tool.tool_name) == _plain_words(other.tool_name)
+        if not is_elsewhere and not is_version:
+            continue
+        theirs = _without_verbs(other.tool_name, other.server_name)
+        share = _shared_ratio(mine, theirs)
+        if share >= _ALIKE:
             found.append((-share, other.server_name or "", other.tool_name, other))
     return [each[-1] for each in sorted(found, key=lambda each: each[:-1])[:MOST]]
 
@@ -51,7 +56,7 @@ def may_be_siblings(tool: ToolKey, others: Iterable[ToolKey]) -> list[ToolKey]:
 def sibling_of(
     other: ToolKey, known: ToolKnowledge, signature: str, call: JsonObject, names: Iterable[str]
 ) -> Sibling | None:
-    """Return what another tool's lesson is for a call with an error; None if there is none.
+    """Return what another tool's lesson is for a call with an error; None without one.
 
     Args:
         other: the sibling.
@@ -60,30 +65,36 @@ def sibling_of(
         call: parameters of the failed call.
         names: further parameters that the tool is known to have.
     """
-    mine = {*_keys(call), *names}
+    mine = {*_all_keys(call), *names}
     said = words_of_text(signature)
     best: tuple[float, SignatureKnowledge] | None = None
     for each in list(known.signatures.values())[-_MAX_SIGNATURES:]:
-        share = _shared(said, words_of_text(each.signature))
+        share = _shared_ratio(said, words_of_text(each.signature))
         if any(not e.followed for e in each.examples) and share >= _ALIKE:
             best = max(best or (0.0, each), (share, each), key=lambda pair: pair[0])
     if best is None:
         return None
     own = [each for each in best[1].examples if not each.followed]
-    theirs = {key for each in own for part in (each.failed, each.mended) for key in _keys(part)}
-    spelt = spelling(theirs, mine)
+    theirs = {key for each in own for part in (each.failed, each.mended) for key in _all_keys(part)}
+    spelt = map_spelling(theirs, mine)
     sent = {key for each in own for key in each.failed}
-    if not sent or len({spelt[key] for key in sent} & mine) < _ALIKE * len(sent):
+    if not sent:
+        return None
+    if len({spelt[key] for key in sent} & mine) < _ALIKE * len(sent):
         return None
     told = tuple(
-        replace(each, failed=_renamed(each.failed, spelt), mended=_renamed(each.mended, spelt),
-                edits=[])
+        replace(
+            each,
+            failed=_rename_keys(each.failed, spelt),
+            mended=_rename_keys(each.mended, spelt),
+            edits=[],
+        )
         for each in own
-    )  # fmt: skip
+    )
     return Sibling(other.tool_name, told)
 
 
-def spelling(theirs: Iterable[str], mine: set[str]) -> dict[str, str]:
+def map_spelling(theirs: Iterable[str], mine: set[str]) -> dict[str, str]:
     """Return each of their names as this tool spells it: as known, or else in its style."""
     by_words = {words_of(name): name for name in sorted(mine)}
     is_camel = any(re.search(r"[a-z][A-Z]", name) for name in mine)
@@ -93,12 +104,13 @@ def spelling(theirs: Iterable[str], mine: set[str]) -> dict[str, str]:
         words = words_of(name)
         if words in by_words:
             found[name] = by_words[words]
-        elif len(words) > 1 and is_camel and not is_snake:
-            found[name] = words[0] + "".join(word.title() for word in words[1:])
-        elif len(words) > 1 and is_snake and not is_camel:
-            found[name] = "_".join(words)
-        else:
+        elif len(words) < 2 or is_camel == is_snake:
             found[name] = name
+        elif is_camel:
+            first, *rest = words
+            found[name] = first + "".join(map(str.title, rest))
+        else:
+            found[name] = "_".join(words)
     return found
 
 
@@ -108,7 +120,7 @@ def words_of_text(text: str) -> frozenset[str]:
     return frozenset(word for part in re.findall(r"[\w]+", bare) for word in words_of(part))
 
 
-def _verbless(tool_name: str, server_name: str | None) -> frozenset[str]:
+def _without_verbs(tool_name: str, server_name: str | None) -> frozenset[str]:
     """Return the words of a tool's name without its server's and a version.
 
     Verbs that mean the same.
@@ -116,38 +128,38 @@ def _verbless(tool_name: str, server_name: str | None) -> frozenset[str]:
     of_server = set(words_of(server_name or ""))
     words = [word for word in words_of(tool_name) if not _VERSION.fullmatch(word)]
     kept = [word for word in words if word not in of_server] or words
-    return frozenset(map(_verb, kept))
+    return frozenset(map(_common_verb, kept))
 
 
-def _verb(word: str) -> str:
+def _common_verb(word: str) -> str:
     for verbs in (_CALLS, _MAKES, _CHANGES):
         if word in verbs:
             return min(verbs)
     return word.removesuffix("s")
 
 
-def _plain(name: str) -> tuple[str, ...]:
+def _plain_words(name: str) -> tuple[str, ...]:
     return tuple(word for word in words_of(name) if not _VERSION.fullmatch(word))
 
 
-def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+def _shared_ratio(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / max(1, len(one | other))
 
 
-def _keys(value: JsonValue) -> list[str]:
+def _all_keys(value: JsonValue) -> list[str]:
     if isinstance(value, dict):
-        return [key for name, held in value.items() for key in (name, *_keys(held))]
+        return [key for name, held in value.items() for key in (name, *_all_keys(held))]
     if isinstance(value, list):
-        return [key for held in value for key in _keys(held)]
+        return [key for held in value for key in _all_keys(held)]
     return []
 
 
-def _renamed(value: JsonObject, spelt: Mapping[str, str]) -> JsonObject:
-    def spell(part: JsonValue) -> JsonValue:
+def _rename_keys(value: JsonObject, spelt: Mapping[str, str]) -> JsonObject:
+    def spell_keys(part: JsonValue) -> JsonValue:
         if isinstance(part, dict):
-            return {spelt.get(name, name): spell(held) for name, held in part.items()}
+            return {spelt.get(name, name): spell_keys(held) for name, held in part.items()}
         if isinstance(part, list):
-            return [spell(held) for held in part]
+            return [spell_keys(held) for held in part]
         return part
 
-    return {spelt.get(name, name): spell(held) for name, held in value.items()}
+    return {spelt.get(name, name): spell_keys(held) for name, held in value.items()}

@@ -15,13 +15,13 @@ from retrieval.answers.proposers.case import profile_for
 from retrieval.index.protocol import IndexQuery, VectorIndex
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.rows.documents import Document, Kind, document_id
-from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.rows.log import read_executions
 from retrieval.knowledge.session.recent_calls import (
     CallQuestion,
     RecentCall,
     rank_calls,
     word_cosines,
-    words_of,
+    words_of_call,
 )
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.values.parameters import MAX_MESSAGE
@@ -52,7 +52,7 @@ async def find_similar(
 
     They all differ, as far as there are so many: in parameters, context or error. Candidates are
     the latest calls of the tool, and of each kind of calls (a document) the latest few, however
-    old. Of one signature it is the latest few failures, alike or not. With `only_of`, a principal,
+    old. For one signature it is the latest few failures, alike or not. With `only_of`, a principal,
     it is those that it recorded under the agent that is named: what others sent is not for the
     asker.
     """
@@ -73,14 +73,14 @@ async def find_similar(
         document_ids=None if signature is None
         else (document_id(workspace, kind, *tool, signature),),
     )  # fmt: skip
-    hits = (await index.search([query]))[0]
-    documents = (await memory.documents(workspace, [hit.document_id for hit in hits])).values()
+    hits = (await index.search_points([query]))[0]
+    documents = (await memory.read_documents(workspace, [hit.document_id for hit in hits])).values()
     servers = {request.server_name, *(each.server_name for each in documents)}
     tools = [] if signature else [ToolKey(workspace, each, request.tool_name) for each in servers]
-    question = CallQuestion.of(parameters, context, vector)
+    question = CallQuestion.from_call(parameters, context, vector)
     while True:
         calls = [call for each in tools for call in await memory.calls.of_tool(each)]
-        calls += await _older(log, workspace, documents, calls)
+        calls += await _find_older(log, workspace, documents, calls)
         latest: dict[bytes | str, RecentCall] = {}
         for call in sorted(calls, key=lambda each: (each.position, each.execution_id)):
             is_asked_for = call.outcome == outcome and request.agent in (None, call.agent)
@@ -88,10 +88,10 @@ async def find_similar(
                 latest[call.what if signature is None else call.execution_id] = call
         ranked = await rank_calls(latest.values(), question, embedder, request.limit)
         alike = {call.execution_id: likeness for call, likeness in ranked}
-        found = await executions(log, workspace, list(alike))
+        found = await read_executions(log, workspace, list(alike))
         if len(found) == len(alike):
             break
-        memory.calls.clear()  # some were erased since they were read
+        memory.calls.clear_calls()  # some were erased since they were read
     return SimilarResponse(
         executions=[
             SimilarExecution(
@@ -117,7 +117,7 @@ async def like_calls(
     """Return at most three calls of a tool that worked and share rare words with a call.
 
     Words alone decide, so that an answer waits for no model. With `only_of`, a principal, it is
-    those that it recorded. Of another agent's calls only values that are common knowledge are
+    those that it recorded. From another agent's calls only values that are common knowledge are
     shown, and the types of the others.
     """
     latest: dict[bytes, RecentCall] = {}
@@ -125,17 +125,19 @@ async def like_calls(
         if recent.outcome == "success" and only_of in (None, recent.principal):
             latest[recent.what] = recent
     calls = list(latest.values())[-_COMPARED:]
-    cosines = word_cosines(calls, words_of(parameters, context))
+    cosines = word_cosines(calls, words_of_call(parameters, context))
     order = sorted(zip(cosines, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
     alike = {call.execution_id: cosine for cosine, call in order[:_IN_ANSWER] if cosine >= _LEAST}
-    profile, _ = profile_for(await memory.knowledge(tool), None, agent)
+    profile, _ = profile_for(await memory.read_knowledge(tool), None, agent)
     found = []
-    for each in await executions(log, tool.workspace, list(alike)):
+    for each in await read_executions(log, tool.workspace, list(alike)):
         call, is_own = redactor.call(each.execution), each.execution.agent == agent
         found.append(
             LikeCall(
                 execution_id=call.execution_id,
-                parameters=call.parameters if is_own else _shared(call.parameters, profile),
+                parameters=call.parameters
+                if is_own
+                else _shared_parameters(call.parameters, profile),
                 context=call.context if is_own else None,
                 likeness=alike[call.execution_id],
             )
@@ -143,8 +145,8 @@ async def like_calls(
     return found
 
 
-def _shared(parameters: JsonObject, profile: ToolProfile | None) -> JsonObject:
-    """The parameters, with the type of each value that is not common knowledge instead of it."""
+def _shared_parameters(parameters: JsonObject, profile: ToolProfile | None) -> JsonObject:
+    """Return the parameters, with types for values that are not common knowledge."""
     found: JsonObject = {}
     for name, value in parameters.items():
         seen = profile.parameters.get(name) if profile is not None else None
@@ -154,11 +156,13 @@ def _shared(parameters: JsonObject, profile: ToolProfile | None) -> JsonObject:
     return found
 
 
-async def _older(
+async def _find_older(
     log: EventLog, workspace: str, documents: Iterable[Document], known: Iterable[RecentCall]
 ) -> list[RecentCall]:
     """Return the latest calls of documents, but for those that are known."""
     ids = dict.fromkeys(name for document in documents for name in document.execution_ids)
     for call in known:
         ids.pop(call.execution_id, None)
-    return [RecentCall.of(each) for each in await executions(log, workspace, list(ids))]
+    return [
+        RecentCall.from_stored(each) for each in await read_executions(log, workspace, list(ids))
+    ]

@@ -15,14 +15,14 @@ from typing import Protocol
 from uuid import uuid4
 
 from aftercall import models as m
-from aftercall.background import ANSWERS, aside
+from aftercall.background import ANSWERS, call_aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, content_hash
 from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.text import question_text
 from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_event
@@ -40,7 +40,7 @@ from retrieval.answers.similar import like_calls
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.reading.category import is_unknown_tool
-from retrieval.knowledge.reading.classifier import CategoryHead, text_of
+from retrieval.knowledge.reading.classifier import CategoryHead, embedded_words
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 from retrieval.knowledge.rows.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
 from retrieval.knowledge.rows.documents import (
@@ -51,11 +51,11 @@ from retrieval.knowledge.rows.documents import (
     document_id,
 )
 from retrieval.knowledge.rows.log import session_calls
-from retrieval.knowledge.session.session_calls import SessionCall
+from retrieval.knowledge.session.session_calls import EarlierCall
 from retrieval.knowledge.tool.links import MAX_CALLS, Links
 from retrieval.knowledge.tool.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.knowledge.tool.runs import RecoveryTimes, Repeats, repeats_of, session_mark
-from retrieval.knowledge.values.parameters import considered, is_large, says_something
+from retrieval.knowledge.values.parameters import considered_part, is_large, says_something
 
 NEAR_SUCCESSES = 20
 """Like successes asked for over all tools: some of the tools come up several times."""
@@ -155,8 +155,10 @@ class Suggester:
         self, workspace: str, request: m.SuggestRequest, principal: str = OWNER
     ) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
-        asked = considered(request.execution)
-        call = as_named(await aside(self.redactor.call, asked, when=is_large(asked)), principal)
+        asked = considered_part(request.execution)
+        call = as_named(
+            await call_aside(self.redactor.call, asked, when=is_large(asked)), principal
+        )
         call = with_arguments(call)
         # The store is asked for the session while text is read, embedded and looked up.
         session = asyncio.ensure_future(self._session_of(workspace, call))
@@ -176,7 +178,9 @@ class Suggester:
             return []
         with stage("suggest.read_session"):
             sessions = [call.session_id]
-            return await self.log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
+            return await self.log.latest_events(
+                workspace, "execution", MAX_CALLS, sessions=sessions
+            )
 
     async def _gathered(
         self,
@@ -193,13 +197,13 @@ class Suggester:
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         refused = cache(lambda: refused_by(call))  # once, and only where someone asks
         reading = read_by_schema(read_error(call.error, call.parameters), refused)
-        seeds = self.seeds.find(reading, call.tool_name)
+        seeds = self.seeds.find_entries(reading, call.tool_name)
         reading = reading if seeds else await self._classified(reading, call)
         with stage("suggest.read_tool"):
-            knowledge = await self.memory.knowledge(tool)
-            registered = await self.memory.tool(tool, principal)
+            knowledge = await self.memory.read_knowledge(tool)
+            registered = await self.memory.find_tool(tool, principal)
         quorum = self.quorum()
-        binds = quorum == 1 or (registered is not None and registered.binds(principal))
+        binds = quorum == 1 or (registered is not None and registered.is_registered_by(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
         if reading.category == "unknown" and seeds:  # then it is what the corpus states
             reading = replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
@@ -216,15 +220,15 @@ class Suggester:
             call_context = await self._call_context(
                 tool, call, reading, case, knowledge, registered, annotations
             )
-        scaling = await self.memory.scaling(workspace)
+        scaling = await self.memory.read_scaling(workspace)
         return Question(case, call.error, annotations, call_context, scaling)
 
     async def _siblings(self, tool: ToolKey, case: Case) -> tuple[Sibling, ...]:
         """Return what repaired such an error on siblings of a tool."""
-        called = await self.memory.called(tool.workspace, _MAX_CALLED)
+        called = await self.memory.list_called(tool.workspace, _MAX_CALLED)
         found = []
         for other in may_be_siblings(tool, called):
-            known = await self.memory.knowledge(other)
+            known = await self.memory.read_knowledge(other)
             names = case.view.parameters if case.view is not None else ()
             sibling = known and sibling_of(
                 other, known, case.reading.signature, case.parameters, names
@@ -250,7 +254,7 @@ class Suggester:
 
         is_referral = reading.category in REFERRALS
         others = is_referral or is_unknown_tool(call.error, tool.tool_name)
-        health = (await memory.health([tool])).get(tool) if is_referral else None
+        health = (await memory.read_health([tool])).get(tool) if is_referral else None
         repeats = Repeats()
         if knowledge is not None and call.parameters_known:
             repeats = repeats_of(
@@ -259,7 +263,7 @@ class Suggester:
             )  # fmt: skip
         recoveries: tuple[RecoveryTimes, ...] = ()
         if reading.category in TRANSIENT:
-            everywhere = await memory.knowledge(workspace_wide(tool.workspace))
+            everywhere = await memory.read_knowledge(workspace_wide(tool.workspace))
             # The tool's own, then those of all tools, as the one that asks hears them.
             known = (
                 each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each
@@ -324,12 +328,12 @@ class Suggester:
         if head is None:
             return reading
         try:
-            text = text_of(call.error.message)
+            text = embedded_words(call.error.message)
             [vector] = await self.embedder.embed([text], "query")
         except EmbeddingError as error:
             log.warning("the error's category stays as it was read: %s", error)
             return reading
-        found = head.classify(vector, text, reading.category)
+        found = head.classify_error(vector, text, reading.category)
         if found.category == "unknown":
             return reading
         return replace(
@@ -350,7 +354,7 @@ class Suggester:
                 [found] = await self.embedder.embed([text], "query")
             query = IndexQuery((tool.workspace,), "success", found, terms="", limit=NEAR_SUCCESSES)
             with stage("suggest.search") as noted:
-                [hits] = await self.index.search([query])
+                [hits] = await self.index.search_points([query])
                 noted.note(hits=len(hits))
         except (EmbeddingError, VectorIndexError) as error:
             log.warning("answering without like calls: %s", error)
@@ -366,7 +370,7 @@ class Suggester:
         }
         if not ids:
             return found
-        documents = await self.memory.documents(tool.workspace, list(set(ids.values())))
+        documents = await self.memory.read_documents(tool.workspace, list(set(ids.values())))
         kept = [
             suggestion
             if (known := documents.get(ids.get(suggestion.suggestion_id, ""))) is None
@@ -431,7 +435,7 @@ class Suggester:
         while self._unsaved:
             await asyncio.sleep(_TOGETHER_S)
             batch = dict(self._unsaved)
-            by_workspace = gathered(
+            by_workspace = gather_values(
                 (issued.tool.workspace, suggestion_event(key, issued, principal))
                 for key, (issued, principal) in batch.items()
             )
@@ -518,7 +522,7 @@ def case_of(
     *,
     binds: bool,
     quorum: int,
-    session: Callable[[], Sequence[SessionCall]] = tuple,
+    session: Callable[[], Sequence[EarlierCall]] = tuple,
 ) -> Case:
     """Return the case of a call; `binds` states whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)
@@ -535,10 +539,12 @@ def case_of(
         view=view_of(schema, profile),
         profile=profile,
         profile_is_current=is_current,
-        signature=knowledge.signature(reading.signature) if knowledge else None,
-        elsewhere=lambda: knowledge.elsewhere(reading.signature) if knowledge else None,
+        signature=knowledge.find_signature(reading.signature) if knowledge else None,
+        elsewhere=lambda: knowledge.other_repairs(reading.signature) if knowledge else None,
         like_signatures=(
-            tuple(knowledge.like(reading.signature, skeleton_of(reading))) if knowledge else ()
+            tuple(knowledge.similar_signatures(reading.signature, skeleton_of(reading)))
+            if knowledge
+            else ()
         ),
         session=session,
         context=call.context,

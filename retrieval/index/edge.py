@@ -72,7 +72,7 @@ class EdgeIndex:
         self._compacting = CompactingProcess()
         self._compaction: Future[None] | None = None
         self._compacts = False
-        self._new_points = max(0, shard.count() - record.compacted_points)
+        self._new_points = max(0, shard.count_points() - record.compacted_points)
         self._changed: set[str] | None = None
         """Ids updated since the compaction's copy was taken; `None` when none runs."""
         self._closed = False
@@ -85,10 +85,10 @@ class EdgeIndex:
 
         `owner` is the id of the log store that it is of; one of another store is refused.
         """
-        return await asyncio.to_thread(cls._open, folder, (fingerprint, dimension), owner)
+        return await asyncio.to_thread(cls._open_folder, folder, (fingerprint, dimension), owner)
 
     @classmethod
-    def _open(cls, folder: Path, model: tuple[str, int], owner: str) -> "EdgeIndex":
+    def _open_folder(cls, folder: Path, model: tuple[str, int], owner: str) -> "EdgeIndex":
         held = IndexFolder(folder)
         try:
             record = held.read()
@@ -112,59 +112,59 @@ class EdgeIndex:
             held.close()
             raise
 
-    async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        """See `VectorIndex.upsert`. Costs some 50 µs a point and 0.3 ms a call."""
+    async def upsert_points(self, points: Sequence[IndexPoint]) -> None:
+        """See `VectorIndex.upsert_points`. Costs some 50 µs a point and 0.3 ms a call."""
         for point in points:
             check_vector(point.vector, self._record.dimension)
         ids = [point.document_id for point in points]
         if ids:
-            await self._run(self._updates, lambda: self._apply(ids, points))
+            await self._run_action(self._updates, lambda: self._apply_update(ids, points))
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         if document_ids:
             ids = list(document_ids)
-            await self._run(self._updates, lambda: self._apply(ids))
+            await self._run_action(self._updates, lambda: self._apply_update(ids))
 
-    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
-        """See `VectorIndex.search`. One pass over the index for all of them."""
+    async def search_points(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
+        """See `VectorIndex.search_points`. One pass over the index for all of them."""
         for query in queries:
             check_vector(query.vector, self._record.dimension)
         asked = [query for query in queries if not query.finds_nothing]
         if not asked:
             return [[] for _ in queries]
-        found = await self._run(self._searches, lambda: self._shard.search(asked))
+        found = await self._run_action(self._searches, lambda: self._shard.search_points(asked))
         answers = iter(found)
         return [[] if query.finds_nothing else next(answers) for query in queries]
 
-    async def count(self) -> int:
-        return await self._run(self._searches, self._count)
+    async def count_points(self) -> int:
+        return await self._run_action(self._searches, self._count_points)
 
     async def close(self) -> None:
         """See `VectorIndex.close`. A compaction that runs is dropped."""
         if not self._closed:
             self._closed = True
-            await asyncio.to_thread(self._close)
+            await asyncio.to_thread(self._close_shard)
 
-    async def compacted(self) -> None:
+    async def wait_compacted(self) -> None:
         """Wait until no compaction runs; for maintenance and tests."""
         if self._compaction is not None:
             await asyncio.wrap_future(self._compaction)
 
-    async def _run(self, executor: ThreadPoolExecutor, action: Callable[[], T]) -> T:
+    async def _run_action(self, executor: ThreadPoolExecutor, action: Callable[[], T]) -> T:
         if self._closed:
             raise VectorIndexError("this index is closed; open another")
         return await asyncio.get_running_loop().run_in_executor(executor, action)
 
-    def _count(self) -> int:
-        return self._shard.count()  # the shard of the moment it runs, not of the call
+    def _count_points(self) -> int:
+        return self._shard.count_points()  # the shard of the moment it runs, not of the call
 
-    def _apply(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
-        """In the update thread: put points, or delete; note what a compaction must bring over."""
+    def _apply_update(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
+        """Put or delete points, in the update thread; note what a compaction must copy."""
         self._folder.require_space()
         if (changed := self._changed) is not None:
             changed.update(document_ids)
         if points:
-            self._shard.upsert(points)
+            self._shard.upsert_points(points)
         else:
             self._shard.delete(document_ids)
         self._new_points += len(points)
@@ -172,10 +172,10 @@ class EdgeIndex:
             new_points=self._new_points, compacted_points=self._record.compacted_points
         ):
             self._compacts = True
-            self._compaction = self._compactions.submit(self._compact)
+            self._compaction = self._compactions.submit(self._compact_shard)
 
-    def _compact(self) -> None:
-        """In the compaction thread: optimize a copy in another process, then switch to it."""
+    def _compact_shard(self) -> None:
+        """Optimize a copy in another process and switch to it, in the compaction thread."""
         try:
             copy = self._updates.submit(self._take_copy).result()
             self._compacting.run(copy)
@@ -199,7 +199,7 @@ class EdgeIndex:
     def _take_copy(self) -> Path:
         current = self._folder.path / self._record.shard
         self._folder.require_space(3 * size_on_disk(current))
-        self._shard.flush()
+        self._shard.flush_segments()
         self._changed = set()
         self._new_points = 0
         copy = self._folder.new_shard()
@@ -209,13 +209,13 @@ class EdgeIndex:
     def _switch_to(self, compacted: Shard, name: str) -> Shard:
         compacted.catch_up(self._shard, sorted(self._changed or ()))
         self._changed = None
-        points = max(0, compacted.count() - self._new_points)
+        points = max(0, compacted.count_points() - self._new_points)
         record = self._record.model_copy(update={"shard": name, "compacted_points": points})
         self._folder.write(record)
         replaced, self._shard, self._record = self._shard, compacted, record
         return replaced
 
-    def _close(self) -> None:
+    def _close_shard(self) -> None:
         self._compacting.stop()
         # in this order: an update may begin a compaction, and that closes a shard in the last
         for executor in (self._updates, self._compactions, self._searches):

@@ -87,9 +87,9 @@ class Shard:
     def create(cls, folder: Path, *, dimension: int) -> "Shard":
         """Make an empty shard in a folder that does not exist yet."""
         keyword = qdrant.PayloadSchemaType.Keyword
-        with _translated("create the vector index"):
+        with _translate_errors("create the vector index"):
             folder.mkdir(mode=0o700, parents=True)
-            shard = qdrant.EdgeShard.create(str(folder), _config(dimension))
+            shard = qdrant.EdgeShard.create(str(folder), _make_config(dimension))
             for field in KEYWORDS:
                 shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
             shard.flush()
@@ -99,32 +99,32 @@ class Shard:
     def load(cls, folder: Path) -> "Shard":
         """Open what `create` made, and replay its log: some 0.1 s at 50,000 points.
 
-        What was replayed takes its room again, so it is folded in: one that is killed again and
+        What was replayed takes its space again, so it is folded in: one that is killed again and
         again would grow by its whole log each time.
         """
-        with _translated("open the vector index"):
+        with _translate_errors("open the vector index"):
             shard = cls(qdrant.EdgeShard.load(str(folder)), folder)
-        shard.flush()
+        shard.flush_segments()
         return shard
 
-    def upsert(self, points: Sequence[p.IndexPoint]) -> None:
+    def upsert_points(self, points: Sequence[p.IndexPoint]) -> None:
         """Insert or replace; durable when it returns."""
-        for chunk in p.batches(points, CHUNK):
-            with _translated("add to the vector index"):
+        for chunk in p.make_batches(points, CHUNK):
+            with _translate_errors("add to the vector index"):
                 made = [self._to_point(point) for point in chunk]
                 self._shard.update(qdrant.UpdateOperation.upsert_points(made))
         self._make_durable(len(points))
 
     def delete(self, document_ids: Sequence[str]) -> None:
         """Remove; durable when it returns. Unknown ids do nothing."""
-        for chunk in p.batches(document_ids, CHUNK):
-            with _translated("delete from the vector index"):
+        for chunk in p.make_batches(document_ids, CHUNK):
+            with _translate_errors("delete from the vector index"):
                 self._shard.update(qdrant.UpdateOperation.delete_points([*chunk]))
         self._make_durable(len(document_ids))
 
-    def search(self, queries: Sequence[p.IndexQuery]) -> list[list[p.Hit]]:
+    def search_points(self, queries: Sequence[p.IndexQuery]) -> list[list[p.Hit]]:
         """Answers in the order of the questions, each nearest first, ties by document id."""
-        with _translated("search the vector index"):
+        with _translate_errors("search the vector index"):
             requests = [self._to_requests(query) for query in queries]
             flat = [request for several in requests for request in several]
             answers = iter(self._shard.query_batch(qdrant.QueryBatchRequest(flat)))
@@ -133,38 +133,38 @@ class Shard:
                 for query, several in zip(queries, requests, strict=True)
             ]
 
-    def count(self) -> int:
+    def count_points(self) -> int:
         """Return how many points there are."""
-        with _translated("count the vectors"):
+        with _translate_errors("count the vectors"):
             return int(self._shard.count(qdrant.CountRequest(exact=True)))
 
     def catch_up(self, source: "Shard", document_ids: Sequence[str]) -> None:
         """Make these documents what they are in another shard, absent ones included."""
-        for chunk in p.batches(document_ids, CHUNK):
-            with _translated("bring the vector index up to date"):
+        for chunk in p.make_batches(document_ids, CHUNK):
+            with _translate_errors("bring the vector index up to date"):
                 shard = source._shard  # noqa: SLF001
                 records = shard.retrieve(chunk, with_payload=True, with_vector=True)
                 points = [qdrant.Point(row.id, row.vector, row.payload) for row in records]
                 gone = set(chunk) - {str(row.id) for row in records}
                 self._shard.update(qdrant.UpdateOperation.upsert_points(points))
                 self._shard.update(qdrant.UpdateOperation.delete_points([*gone]))
-        self.flush()
+        self.flush_segments()
 
-    def flush(self) -> None:
+    def flush_segments(self) -> None:
         """Write everything to the segments."""
-        with _translated("flush the vector index"):
+        with _translate_errors("flush the vector index"):
             self._shard.flush()
         self._unflushed = 0
 
     def close(self) -> None:
         """Flush and let go of the files; closing twice does nothing."""
-        with _translated("close the vector index"):
+        with _translate_errors("close the vector index"):
             self._shard.close()
 
     def _make_durable(self, points: int) -> None:
         self._unflushed += points
         if self._unflushed >= POINTS_PER_FLUSH:
-            self.flush()
+            self.flush_segments()
             return
         log = self._folder / WRITE_AHEAD_LOG
         try:
@@ -181,22 +181,22 @@ class Shard:
 
     def _to_point(self, point: p.IndexPoint) -> Any:
         vectors: dict[str, Any] = {p.DENSE: point.vector.tolist()}
-        if (terms := self._terms.document(point.terms)) is not None:
+        if (terms := self._terms.encode_document(point.terms)) is not None:
             vectors[p.TERMS] = terms
         return qdrant.Point(point.document_id, vectors, p.payload_of(point))
 
     def _to_requests(self, query: p.IndexQuery) -> list[Any]:
-        only = _filter(query)
+        only = _make_filter(query)
         dense = qdrant.Query.Nearest(query.vector.tolist(), p.DENSE)
         answer: dict[str, Any] = {
             "with_payload": p.OF_A_HIT, "with_vector": False,
             "score_threshold": query.least_similarity,
         }  # fmt: skip
-        terms = self._terms.query(query.terms)
+        terms = self._terms.encode_query(query.terms)
         if terms is None:
             return [qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer)]
         sparse = qdrant.Query.Nearest(terms, p.TERMS)
-        idf = qdrant.SearchParams(idf=qdrant.IdfParams(_filter(query.idf_corpus())))
+        idf = qdrant.SearchParams(idf=qdrant.IdfParams(_make_filter(query.idf_corpus())))
         sides = [
             qdrant.Prefetch(query.limit, query=dense, filter=only),
             qdrant.Prefetch(query.limit, query=sparse, filter=only, params=idf),
@@ -214,7 +214,7 @@ class Shard:
         ]
 
 
-def _config(dimension: int) -> Any:
+def _make_config(dimension: int) -> Any:
     return qdrant.EdgeConfig(
         vectors={
             p.DENSE: qdrant.EdgeVectorParams(
@@ -238,12 +238,12 @@ def _config(dimension: int) -> Any:
     )
 
 
-def _filter(query: p.IndexQuery) -> Any:
+def _make_filter(query: p.IndexQuery) -> Any:
     must: list[Any] = [
         qdrant.FieldCondition(
             field, qdrant.MatchValue(values[0]) if len(values) == 1 else qdrant.MatchAny(values)
         )
-        for field, values in query.conditions().items()
+        for field, values in query.field_conditions().items()
     ]
     if query.document_ids is not None:
         must.append(qdrant.HasIdCondition(set(query.document_ids)))
@@ -251,7 +251,7 @@ def _filter(query: p.IndexQuery) -> Any:
 
 
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translate_errors(what: str) -> Iterator[None]:
     """Yield what the library, or its arguments' conversion, raises as `VectorIndexError`."""
     try:
         yield
@@ -298,7 +298,7 @@ class IndexFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = _acquire(path)
+        self._lock = _acquire_lock(path)
 
     def read(self) -> FolderRecord | None:
         """Return the record; `None` for a folder without an index, or with a half-made one."""
@@ -349,7 +349,7 @@ class IndexFolder:
             )
 
     def require_space_to_open(self, shard: str) -> None:
-        """Raises `VectorIndexError` without room for the log's next file and the log folded in."""
+        """Raise `VectorIndexError` where the log's next file and the folded log do not fit."""
         log = size_on_disk(self.path / shard / WRITE_AHEAD_LOG)
         further = MIN_TO_OPEN_BYTES + log - MIN_FREE_BYTES
         self.require_space(further, "open them: make space, and start again")
@@ -399,11 +399,11 @@ def remove_folder(path: Path, owner: str = "") -> None:
         folder.close()
 
 
-def _acquire(path: Path) -> IO[str]:
+def _acquire_lock(path: Path) -> IO[str]:
     deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
         try:
-            # What stands in it was said by agents: it is for this user, whatever its own files are.
+            # Agents stated what stands in it: it is for this user, whatever its own files are.
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.chmod(0o700)
             file = os.fdopen(os.open(path / LOCK, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a")

@@ -30,12 +30,12 @@ from retrieval.index.protocol import (
 )
 
 INDEX_FACT = "index"
-"""The store's fact of which index holds; absent for the first."""
+"""The store's fact that names the index in use; absent for the first."""
 FIRST_INDEX = "vectors"
 _NAME = re.compile(rf"{FIRST_INDEX}(-g[1-9][0-9]{{0,8}})?")
 _CLIENT = ("qdrant_client", "grpc")
 SEARCH_WITHIN_S = 1.5
-"""A search takes milliseconds. What is not answered by then will not be in time."""
+"""A search takes milliseconds. A question not answered by then will not be in time."""
 _LOOK_AGAIN_S = 1.0
 """After one that was not answered the others are refused at once, but for one in so long, which
 looks whether it is over."""
@@ -71,7 +71,7 @@ async def open_index(
         return await EdgeIndex.open(
             place.folder / name, dimension=dimension, fingerprint=fingerprint, owner=place.owner
         )
-    index: VectorIndex = await _adapter().QdrantIndex.open(
+    index: VectorIndex = await _load_adapter().QdrantIndex.open(
         place, name, dimension=dimension, fingerprint=fingerprint
     )
     return index
@@ -83,7 +83,7 @@ async def destroy_index(place: IndexPlace, name: str) -> None:
     if isinstance(place, EdgePlace):
         await asyncio.to_thread(remove_folder, place.folder / name, place.owner)
         return
-    await _adapter().delete_collection(place, name)
+    await _load_adapter().delete_collection(place, name)
 
 
 async def list_indexes(place: IndexPlace) -> list[str]:
@@ -91,7 +91,7 @@ async def list_indexes(place: IndexPlace) -> list[str]:
     if isinstance(place, EdgePlace):
         names = await asyncio.to_thread(_own_folders, place)
     else:
-        names = await _adapter().list_own_names(place, _NAME)
+        names = await _load_adapter().list_own_names(place, _NAME)
     return sorted(names, key=lambda name: (len(name), name))
 
 
@@ -102,26 +102,26 @@ async def refuse_another_store(place: IndexPlace) -> None:
     another version is no error.
     """
     if isinstance(place, EdgePlace):
-        for path, made_for in (await asyncio.to_thread(_folders, place)).items():
+        for path, made_for in (await asyncio.to_thread(_find_folders, place)).items():
             if made_for is not None:
                 check_folder_owner(made_for, place.owner, path)
         return
-    await _adapter().refuse_another_store(place, _NAME)
+    await _load_adapter().refuse_foreign_collection(place, _NAME)
 
 
 def _own_folders(place: EdgePlace) -> list[str]:
     """Also those without a record: half made, or half removed, when a kill came."""
     own = (None, place.owner)
-    return [path.name for path, made_for in _folders(place).items() if made_for in own]
+    return [path.name for path, made_for in _find_folders(place).items() if made_for in own]
 
 
-def _folders(place: EdgePlace) -> dict[Path, str | None]:
+def _find_folders(place: EdgePlace) -> dict[Path, str | None]:
     """Return the folders of indexes, and whose each is; None where nothing states it."""
     paths = (each for each in place.folder.glob(f"{FIRST_INDEX}*/") if _NAME.fullmatch(each.name))
     return {path: owner_of(path) for path in paths}
 
 
-def _adapter() -> Any:
+def _load_adapter() -> Any:
     """Return the module for servers.
 
     Only its users wait the second that its client takes to import.
@@ -141,7 +141,7 @@ class Patience:
     """Bounds calls in time, and in number while none is answered: one wait, and then none.
 
     A server that does not answer at all keeps every call until its timeout, which is long, since
-    writes may take long. What answers a question does without the index instead.
+    writes may take long. A question is answered without the index instead.
     """
 
     def __init__(
@@ -156,19 +156,19 @@ class Patience:
         """Return what a call returns, if it does in time; it is cancelled else."""
         if self._looked_at is not None:
             if self._clock() - self._looked_at < self._within_s + _LOOK_AGAIN_S:
-                raise _hangs()
+                raise _unanswered_error()
             self._looked_at = self._clock()
         try:
             async with asyncio.timeout(self._within_s):
                 result = await call()
         except TimeoutError:
             self._looked_at = self._clock() - self._within_s
-            raise _hangs() from None
+            raise _unanswered_error() from None
         self._looked_at = None
         return result
 
 
-def _hangs() -> VectorIndexUnavailableError:
+def _unanswered_error() -> VectorIndexUnavailableError:
     return VectorIndexUnavailableError(
         "the vector index takes a connection and does not answer: see that Qdrant runs and is not "
         "overloaded; it is asked again every second"
@@ -204,27 +204,27 @@ class CurrentIndex:
         """Name that the present index was opened by, as `index_name` states."""
         return self._use.opened
 
-    async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        with self._present() as index:
-            await index.upsert(points)
+    async def upsert_points(self, points: Sequence[IndexPoint]) -> None:
+        with self._use_present() as index:
+            await index.upsert_points(points)
 
     async def delete(self, document_ids: Sequence[str]) -> None:
-        with self._present() as index:
+        with self._use_present() as index:
             await index.delete(document_ids)
 
-    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
-        with self._present() as index:
+    async def search_points(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
+        with self._use_present() as index:
             try:
-                return await self._in_time(lambda: index.search(queries))
+                return await self._in_time(lambda: index.search_points(queries))
             except VectorIndexError as error:
                 self.on_error(error)
                 raise
 
-    async def count(self) -> int:
-        with self._present() as index:
-            return await self._in_time(index.count)
+    async def count_points(self) -> int:
+        with self._use_present() as index:
+            return await self._in_time(index.count_points)
 
-    async def switch(self, index: VectorIndex, opened: str = FIRST_INDEX) -> None:
+    async def switch_index(self, index: VectorIndex, opened: str = FIRST_INDEX) -> None:
         """Put another index instead of the present one, which is closed.
 
         Every call from now on goes to the new one. Returns when those that were under way in the
@@ -254,7 +254,7 @@ class CurrentIndex:
         return await (call() if self._patience is None else self._patience.wait_for(call))
 
     @contextmanager
-    def _present(self) -> Iterator[VectorIndex]:
+    def _use_present(self) -> Iterator[VectorIndex]:
         if self._closed:
             raise _closed_error()
         use = self._use

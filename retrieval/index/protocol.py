@@ -115,20 +115,20 @@ class IndexQuery:
     tool_name: str | None = None
     server_name: str | None = None
     tools: tuple[tuple[str, str], ...] | None = None
-    """Only documents of these servers and names, '' for no server; None for any. Of two servers the
-    tools of the other's names may be found too."""
+    """Only documents of these servers and names, '' for no server; None for any. With two servers
+    the tools of the other's names may be found too."""
     document_ids: tuple[str, ...] | None = None
     """Only these documents: how near are they? None for any. Ids that are none find nothing."""
     least_similarity: float | None = None
-    """Only those of the answer's documents that have at least this cosine; None for any. What is
-    far is not even looked up, which takes a third of the time."""
+    """Only documents with at least this cosine; None for any. Farther ones are not even looked up,
+    which takes a third of the time."""
 
     @property
     def finds_nothing(self) -> bool:
         """Return whether no document can be an answer, so that none need be asked for."""
         return self.limit <= 0 or not self.workspaces or () in (self.document_ids, self.tools)
 
-    def conditions(self) -> dict[str, list[str]]:
+    def field_conditions(self) -> dict[str, list[str]]:
         """Return the values that each field of the payload may have."""
         given = {
             WORKSPACE: self.workspaces,
@@ -169,7 +169,7 @@ class VectorIndex(Protocol):
         """Return what `/status` calls this index, such as `qdrant-edge`."""
         ...
 
-    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+    async def upsert_points(self, points: Sequence[IndexPoint]) -> None:
         """Insert documents or replace those of the same id; durable when this returns."""
         ...
 
@@ -177,11 +177,11 @@ class VectorIndex(Protocol):
         """Remove documents; an unknown id is no error."""
         ...
 
-    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
+    async def search_points(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
         """Answers to several questions at once, in order, each nearest first, ties by id."""
         ...
 
-    async def count(self) -> int:
+    async def count_points(self) -> int:
         """Return how many documents there are."""
         ...
 
@@ -224,7 +224,7 @@ def check_vector(vector: np.ndarray[Any, Any], dimension: int) -> None:
         raise VectorIndexError(f"a vector has the length {length:.4g}; divide it by that")
 
 
-def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+def make_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
     """Yield the items in lists of at most so many."""
     return (list(items[start : start + size]) for start in range(0, len(items), size))
 
@@ -260,7 +260,7 @@ class TermEncoder:
         )
         self._bm25 = qdrant.Bm25(config)
 
-    def document(self, terms: str) -> Any | None:
+    def encode_document(self, terms: str) -> Any | None:
         """Return a `qdrant_edge.SparseVector`.
 
         None where no term is left, as of stop words alone.
@@ -268,7 +268,7 @@ class TermEncoder:
         vector = self._bm25.embed_document(terms)
         return vector if vector.indices else None
 
-    def query(self, terms: str) -> Any | None:
+    def encode_query(self, terms: str) -> Any | None:
         """Return every term once, with the weight 1; None where no term is left."""
         vector = self._bm25.embed_query(terms)
         return vector if vector.indices else None

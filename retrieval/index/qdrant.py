@@ -4,7 +4,8 @@ It answers as the embedded index does, up to ties and what follows:
 
 - Segments larger than Qdrant's `indexing_threshold` are ranked by int8 over a graph, so a document
   at the end of an answer may be missing that an exact search finds; smaller ones are searched
-  exactly. What is found has the same scores: the cosine of vectors in half precision, within 1e-3.
+  exactly. Anything that is found has the same scores: the cosine of vectors in half precision,
+  within 1e-3.
 - Every shard counts the IDF over its own documents, so with several, BM25's scores differ from the
   embedded index's by what the shards' shares differ; small corpora feel it most.
 - With `write_consistency` below `replicas`, a replica may answer without the last writes.
@@ -98,12 +99,14 @@ class Connection:
                         path=self._folder, force_disable_check_same_thread=True
                     )
                 except Exception as error:
-                    raise translate(error, what="open the vectors", where=self.where) from error
+                    raise translate_error(
+                        error, what="open the vectors", where=self.where
+                    ) from error
                 _local_clients[self._folder] = (client, set())
             self._client, users = _local_clients[self._folder]
             users.add(self)
             return
-        self.where = f"{_host(place.url)}:{place.grpc_port}"
+        self.where = f"{_host_of(place.url)}:{place.grpc_port}"
         key = place.api_key
         if key and not (key.isascii() and key.isprintable()):
             raise p.VectorIndexError(
@@ -122,7 +125,9 @@ class Connection:
                 check_compatibility=False,  # asks in a thread and warns; `ensure_collection` asks
             )
         except Exception as error:
-            raise translate(error, what="use the address of Qdrant", where=self.where) from error
+            raise translate_error(
+                error, what="use the address of Qdrant", where=self.where
+            ) from error
 
     @property
     def is_local(self) -> bool:
@@ -130,7 +135,7 @@ class Connection:
         return self._folder is not None
 
     @contextmanager
-    def doing(self, what: str) -> Iterator[AsyncQdrantClient]:
+    def use_client(self, what: str) -> Iterator[AsyncQdrantClient]:
         """Yield the client, and whatever it raises as `VectorIndexError`."""
         if self._closed:
             raise p.VectorIndexError("this index is closed; open another")
@@ -145,7 +150,7 @@ class Connection:
         except p.VectorIndexError:
             raise
         except Exception as error:
-            raise translate(error, what=what, where=self.where) from error
+            raise translate_error(error, what=what, where=self.where) from error
 
     async def aclose(self) -> None:
         """Let go of the connections; closing twice does nothing."""
@@ -161,7 +166,7 @@ class Connection:
         await self._client.close()
 
 
-def _host(url: str) -> str:
+def _host_of(url: str) -> str:
     """Return the host of an address, which may be shown; credentials in it may not."""
     try:
         parts = urlsplit(url)
@@ -178,7 +183,7 @@ def _host(url: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def translate(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
+def translate_error(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
     """Return the error to raise for one of the client's; `where` is without credentials."""
     failed = f"cannot {what} at {where}"
     if isinstance(error, ResourceExhaustedResponse):
@@ -226,23 +231,23 @@ async def ensure_collection(
     connection: Connection, name: str, place: p.QdrantPlace, *, dimension: int, fingerprint: str
 ) -> int:
     """Make the collection, or what is missing of a half-made one; the number of its shards."""
-    with connection.doing("reach Qdrant") as client:
+    with connection.use_client("reach Qdrant") as client:
         version = (await client.info()).version
     if not connection.is_local and is_too_old(version):
         raise p.VectorIndexError(
             f"Qdrant at {connection.where} is {version}, {OLDEST_SERVER[0]}.{OLDEST_SERVER[1]} or "
             "newer is needed: update it, one minor version after the other"
         )
-    info = await _read(connection, name)
+    info = await _read_collection(connection, name)
     if info is None:
-        info = await _create(connection, name, place, dimension, fingerprint)
+        info = await _create_collection(connection, name, place, dimension, fingerprint)
     where = f"{name} at {connection.where}"
     check_metadata(info.config.metadata, place.owner, where=where)
     check_collection_model(info.config.metadata, (fingerprint, dimension), where=where)
     if not connection.is_local:  # which has no payload indexes
         for field, schema in payload_indexes().items():
             if field not in info.payload_schema:
-                with connection.doing(f"index {field} of the collection {name}") as client:
+                with connection.use_client(f"index {field} of the collection {name}") as client:
                     await client.create_payload_index(name, field, field_schema=schema, wait=True)
     return info.config.params.shard_number or 1
 
@@ -282,18 +287,18 @@ def check_collection_model(
 def is_too_old(version: str) -> bool:
     """Return whether a server's version is before `OLDEST_SERVER`.
 
-    One that is no number is none.
+    A text that is no number is not older.
     """
     numbers = re.match(r"v?(\d+)\.(\d+)", version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_SERVER
 
 
-async def _read(connection: Connection, name: str) -> models.CollectionInfo | None:
-    with connection.doing(f"open the collection {name}") as client:
+async def _read_collection(connection: Connection, name: str) -> models.CollectionInfo | None:
+    with connection.use_client(f"open the collection {name}") as client:
         return await client.get_collection(name) if await client.collection_exists(name) else None
 
 
-async def _create(
+async def _create_collection(
     connection: Connection, name: str, place: p.QdrantPlace, dimension: int, fingerprint: str
 ) -> models.CollectionInfo:
     """Return a new collection, or that which another process made at the same time.
@@ -307,7 +312,7 @@ async def _create(
         f"the collection {name} at {connection.where} was deleted meanwhile"
     )
     try:
-        with connection.doing(f"make the collection {name}") as client:
+        with connection.use_client(f"make the collection {name}") as client:
             await client.create_collection(
                 name,
                 vectors_config={
@@ -340,7 +345,7 @@ async def _create(
             )
     except p.VectorIndexError as error:
         failure = error
-    made = await _read(connection, name)
+    made = await _read_collection(connection, name)
     if made is None:
         raise failure
     return made
@@ -350,7 +355,7 @@ POINTS_PER_CALL = 64
 """A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
 IDS_PER_CALL = 1_000
 OVERSAMPLING = 2.0
-"""Candidates by int8, as a multiple of those asked for, of which the cosine is then taken."""
+"""Candidates by int8, as a multiple of those asked for; their cosines are taken then."""
 NEAREST = models.SearchParams(
     quantization=models.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
 )
@@ -366,24 +371,24 @@ class RequestMaker:
         self._shards = shards
         self._terms = p.TermEncoder()
 
-    def point(self, point: p.IndexPoint) -> models.PointStruct:
+    def make_point(self, point: p.IndexPoint) -> models.PointStruct:
         """Return a document as it is stored."""
         vectors: dict[str, list[float] | models.SparseVector] = {p.DENSE: point.vector.tolist()}
-        if (terms := self._terms.document(point.terms)) is not None:
+        if (terms := self._terms.encode_document(point.terms)) is not None:
             vectors[p.TERMS] = models.SparseVector(indices=terms.indices, values=terms.values)
         return models.PointStruct(id=point.document_id, vector=vectors, payload=p.payload_of(point))
 
-    def requests(self, query: p.IndexQuery) -> list[models.QueryRequest]:
+    def make_requests(self, query: p.IndexQuery) -> list[models.QueryRequest]:
         """Return one request, or two where both sides' scores are asked for.
 
         Cosines, then BM25's.
         """
-        only = _filter(query)
+        only = _make_filter(query)
         dense: dict[str, Any] = {"query": query.vector.tolist(), "using": p.DENSE}
         answer: dict[str, Any] = {
             "with_payload": p.OF_A_HIT, "score_threshold": query.least_similarity
         }  # fmt: skip
-        encoded = self._terms.query(query.terms)
+        encoded = self._terms.encode_query(query.terms)
         if encoded is None:
             return [
                 models.QueryRequest(
@@ -394,7 +399,7 @@ class RequestMaker:
             "query": models.SparseVector(indices=encoded.indices, values=encoded.values),
             "using": p.TERMS,
             "params": models.SearchParams(
-                idf=models.IdfCorpusParams(corpus=_filter(query.idf_corpus()))
+                idf=models.IdfCorpusParams(corpus=_make_filter(query.idf_corpus()))
             ),
         }
         sides = [
@@ -409,7 +414,7 @@ class RequestMaker:
             models.QueryRequest(**terms, prefetch=sides, limit=limit, with_payload=False),
         ]
 
-    def hits(
+    def read_hits(
         self, query: p.IndexQuery, answers: Sequence[Sequence[models.ScoredPoint]]
     ) -> list[p.Hit]:
         """Return what the requests of a question brought, nearest first, ties by document id."""
@@ -422,10 +427,10 @@ class RequestMaker:
         return [hit for hit in hits if hit.document_id in kept]
 
 
-def _filter(query: p.IndexQuery) -> models.Filter:
+def _make_filter(query: p.IndexQuery) -> models.Filter:
     must: list[models.Condition] = [
         models.FieldCondition(key=field, match=models.MatchAny(any=values))
-        for field, values in query.conditions().items()
+        for field, values in query.field_conditions().items()
     ]
     if query.document_ids is not None:
         must.append(models.HasIdCondition(has_id=list(dict.fromkeys(query.document_ids))))
@@ -465,16 +470,16 @@ class QdrantIndex:
             raise
         return cls(connection, collection, dimension=dimension, shards=shards)
 
-    async def upsert(self, points: Sequence[p.IndexPoint]) -> None:
-        """See `VectorIndex.upsert`. One call a batch, in order."""
+    async def upsert_points(self, points: Sequence[p.IndexPoint]) -> None:
+        """See `VectorIndex.upsert_points`. One call a batch, in order."""
         for point in points:
             p.check_vector(point.vector, self._dimension)
         last = {point.document_id: point for point in points}  # as one after the other would do
-        for batch in p.batches(list(last.values()), POINTS_PER_CALL):
-            with self._connection.doing("add to the vectors") as client:
+        for batch in p.make_batches(list(last.values()), POINTS_PER_CALL):
+            with self._connection.use_client("add to the vectors") as client:
                 done = await client.upsert(
                     self._collection,
-                    [self._maker.point(point) for point in batch],
+                    [self._maker.make_point(point) for point in batch],
                     wait=True,
                     ordering=models.WriteOrdering.STRONG,
                 )
@@ -482,8 +487,8 @@ class QdrantIndex:
             await asyncio.sleep(0)  # the local store never yields
 
     async def delete(self, document_ids: Sequence[str]) -> None:
-        for batch in p.batches(document_ids, IDS_PER_CALL):
-            with self._connection.doing("delete from the vectors") as client:
+        for batch in p.make_batches(document_ids, IDS_PER_CALL):
+            with self._connection.use_client("delete from the vectors") as client:
                 done = await client.delete(
                     self._collection,
                     models.PointIdsList(points=[*batch]),
@@ -492,13 +497,13 @@ class QdrantIndex:
                 )
             self._require_completed(done)
 
-    async def search(self, queries: Sequence[p.IndexQuery]) -> list[list[p.Hit]]:
-        """See `VectorIndex.search`. One call for all of them."""
+    async def search_points(self, queries: Sequence[p.IndexQuery]) -> list[list[p.Hit]]:
+        """See `VectorIndex.search_points`. One call for all of them."""
         for query in queries:
             p.check_vector(query.vector, self._dimension)
-        with self._connection.doing("search the vectors") as client:
+        with self._connection.use_client("search the vectors") as client:
             asked = [
-                [] if query.finds_nothing else self._maker.requests(query) for query in queries
+                [] if query.finds_nothing else self._maker.make_requests(query) for query in queries
             ]
             flat = [request for several in asked for request in several]
             if not flat:
@@ -506,12 +511,12 @@ class QdrantIndex:
             found = iter(await client.query_batch_points(self._collection, flat))
             brought = [[next(found).points for _ in several] for several in asked]
             return [
-                self._maker.hits(query, rows) if rows else []
+                self._maker.read_hits(query, rows) if rows else []
                 for query, rows in zip(queries, brought, strict=True)
             ]
 
-    async def count(self) -> int:
-        with self._connection.doing("count the vectors") as client:
+    async def count_points(self) -> int:
+        with self._connection.use_client("count the vectors") as client:
             return (await client.count(self._collection, exact=True)).count
 
     async def close(self) -> None:
@@ -528,15 +533,15 @@ class QdrantIndex:
 
 
 async def delete_collection(place: p.QdrantPlace, name: str) -> None:
-    """As `opening.destroy_index`."""
+    """Delete a collection; see `opening.destroy_index`."""
     collection = f"{place.prefix}-{name}"
     async with aclosing(Connection(place)) as connection:
-        if (info := await _read(connection, collection)) is None:
+        if (info := await _read_collection(connection, collection)) is None:
             return
         check_metadata(
             info.config.metadata, place.owner, where=f"{collection} at {connection.where}"
         )
-        with connection.doing(f"delete the collection {collection}") as client:
+        with connection.use_client(f"delete the collection {collection}") as client:
             store = client._client  # noqa: SLF001  # it drops a collection with its file open
             if isinstance(store, AsyncQdrantLocal):
                 store.collections[collection].close()
@@ -547,15 +552,15 @@ async def list_names(place: p.QdrantPlace) -> list[str]:
     """Return what follows the prefix in the names of all collections that have it."""
     prefix = f"{place.prefix}-"
     async with aclosing(Connection(place)) as connection:
-        with connection.doing("list the collections") as client:
+        with connection.use_client("list the collections") as client:
             found = (await client.get_collections()).collections
     return [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
 
 
-async def refuse_another_store(place: p.QdrantPlace, pattern: re.Pattern[str]) -> None:
-    """As `opening.refuse_another_store`, of the names that match a pattern."""
+async def refuse_foreign_collection(place: p.QdrantPlace, pattern: re.Pattern[str]) -> None:
+    """Refuse a collection of another store, among the names that match a pattern."""
     async with aclosing(Connection(place)) as connection:
-        for name, made_for in (await _owners(connection, place, pattern)).items():
+        for name, made_for in (await _collection_owners(connection, place, pattern)).items():
             if isinstance(made_for, str):
                 where = f"{place.prefix}-{name} at {connection.where}"
                 _check_owner(made_for, place.owner, where)
@@ -564,17 +569,17 @@ async def refuse_another_store(place: p.QdrantPlace, pattern: re.Pattern[str]) -
 async def list_own_names(place: p.QdrantPlace, pattern: re.Pattern[str]) -> list[str]:
     """Return those of the names that match a pattern whose collections are of the place's store."""
     async with aclosing(Connection(place)) as connection:
-        owners = await _owners(connection, place, pattern)
+        owners = await _collection_owners(connection, place, pattern)
     return [name for name, made_for in owners.items() if made_for == place.owner]
 
 
-async def _owners(
+async def _collection_owners(
     connection: Connection, place: p.QdrantPlace, pattern: re.Pattern[str]
 ) -> dict[str, object]:
     """Return what each collection states of whose it is, by its name behind the prefix."""
     owners: dict[str, object] = {}
     for name in await list_names(place):
         if pattern.fullmatch(name):
-            info = await _read(connection, f"{place.prefix}-{name}")
+            info = await _read_collection(connection, f"{place.prefix}-{name}")
             owners[name] = (info.config.metadata or {}).get("owner") if info else None
     return owners

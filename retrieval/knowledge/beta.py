@@ -19,7 +19,7 @@ class Beta(NamedTuple):
     right: float
     wrong: float
 
-    def below(self, share: float) -> float:
+    def probability_below(self, share: float) -> float:
         """Return the probability, in [0, 1], of a rate below `share`.
 
         The regularised incomplete beta.
@@ -27,7 +27,7 @@ class Beta(NamedTuple):
         By its continued fraction (DLMF 8.17.22), from its beginning (Lentz).
         """
         if share > (self.right + 1) / (self.right + self.wrong + 2):  # it converges below that
-            return 1 - Beta(self.wrong, self.right).below(1 - share)
+            return 1 - Beta(self.wrong, self.right).probability_below(1 - share)
         if share <= 0:
             return 0.0
         a, b = self
@@ -41,23 +41,25 @@ class Beta(NamedTuple):
             c, d = 1 + top / c, 1 / (1 + top * d)
             change = c * d
             found *= change
-        return min(1.0, self._density(share) * share * (1 - share) / (a * found))
+        return min(1.0, self._density_at(share) * share * (1 - share) / (a * found))
 
-    def above(self, other: "Beta") -> float:
+    def probability_above(self, other: "Beta") -> float:
         """Return the probability, in [0, 1], that the rate of this one is above that of the other.
 
         The density of the narrower one, times the share of the wider below it, is summed at the
         points of Gauss and Legendre.
         """
         if self.deviation > other.deviation:
-            return 1 - other.above(self)
+            return 1 - other.probability_above(self)
         mean, reach = self.right / (self.right + self.wrong), _FAR * self.deviation
         low, high = max(0.0, mean - reach), min(1.0, mean + reach)
-        placed = ((low + (high - low) * point, weight) for point, weight in _gauss())
-        dense = [(at, weight * self._density(at)) for at, weight in placed]
-        return sum(mass * other.below(at) for at, mass in dense) / sum(mass for _, mass in dense)
+        placed = ((low + (high - low) * point, weight) for point, weight in _gauss_points())
+        dense = [(at, weight * self._density_at(at)) for at, weight in placed]
+        return sum(mass * other.probability_below(at) for at, mass in dense) / sum(
+            mass for _, mass in dense
+        )
 
-    def _density(self, share: float) -> float:
+    def _density_at(self, share: float) -> float:
         a, b = self
         scale = lgamma(a + b) - lgamma(a) - lgamma(b)
         return exp(scale + (a - 1) * log(share) + (b - 1) * log1p(-share))
@@ -70,7 +72,7 @@ class Beta(NamedTuple):
 
 
 @cache
-def _gauss() -> list[tuple[float, float]]:
+def _gauss_points() -> list[tuple[float, float]]:
     """Return the points within (0, 1), each with its weight."""
     points, weights = np.polynomial.legendre.leggauss(_NODES)
     return list(zip(((points + 1) / 2).tolist(), weights.tolist(), strict=True))
@@ -96,7 +98,7 @@ class Trials:
         """Share that was right, in [0, 1]."""
         return self.right / (self.right + self.wrong)
 
-    def plus(self, other: "Trials") -> "Trials":
+    def add_trials(self, other: "Trials") -> "Trials":
         """Return both evidences together; of this one's kind."""
         return Trials(self.right + other.right, self.wrong + other.wrong, self.kind)
 

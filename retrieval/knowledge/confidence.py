@@ -38,7 +38,7 @@ class Estimate(NamedTuple):
     high: float
     shipped: float
 
-    def times(self, factor: float) -> "Estimate":
+    def scale_down(self, factor: float) -> "Estimate":
         """Return the same, each of its numbers so much smaller: what was less likely stays so."""
         return Estimate(*(factor * each for each in self))
 
@@ -52,11 +52,11 @@ class Scaling(BaseModel):
     """How many outcomes it was fitted on; 0 for none of its own."""
     fitted_at: datetime | None = None
 
-    def scale(self, log_odds: float) -> float:
+    def scale_score(self, log_odds: float) -> float:
         """Return log-odds as the workspace scales them."""
         return self.shift + self.slope * log_odds
 
-    def estimate(self, log_odds: float, spread: float) -> Estimate:
+    def estimate_probability(self, log_odds: float, spread: float) -> Estimate:
         """Return the probability of log-odds as the workspace scales them, with its interval.
 
         Args:
@@ -64,14 +64,14 @@ class Scaling(BaseModel):
             spread: half the width of the interval, in log-odds.
         """
         return Estimate(
-            logistic(self.scale(log_odds)),
-            logistic(self.scale(log_odds - spread)),
-            logistic(self.scale(log_odds + spread)),
-            logistic(log_odds),
+            apply_logistic(self.scale_score(log_odds)),
+            apply_logistic(self.scale_score(log_odds - spread)),
+            apply_logistic(self.scale_score(log_odds + spread)),
+            apply_logistic(log_odds),
         )
 
 
-def logistic(score: float) -> float:
+def apply_logistic(score: float) -> float:
     """Return the probability of log-odds."""
     return 1 / (1 + exp(-max(-30.0, min(30.0, score))))
 

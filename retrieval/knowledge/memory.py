@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from aftercall.models import Outcome
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, ToolChange, tool_of
 from mongo.protocol import Knowledge, Store
-from mongo.records import Cursor, Removal, Row, ToolKey, decoded
+from mongo.records import Cursor, Removal, Row, ToolKey, decode_json
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.rows.documents import Document
@@ -40,9 +40,9 @@ class RowKind(Generic[T]):
     name: str
     type: type[T]
 
-    def decode(self, row: Row) -> T:
+    def decode_row(self, row: Row) -> T:
         """Return what a row states."""
-        return decoded(self.type, row.data)
+        return decode_json(self.type, row.data)
 
 
 class Registered(BaseModel):
@@ -52,7 +52,7 @@ class Registered(BaseModel):
 
     @property
     def schema_hash(self) -> str | None:
-        """Of the tool that executions of this name mean."""
+        """Return the schema hash of the tool that executions of this name mean."""
         return next(reversed(self.schema_hashes.values()), None)
 
 
@@ -122,7 +122,7 @@ names are asked for without what is known of them."""
 TROUBLE = RowKind("trouble", dict[str, Any])
 TAUGHT = RowKind("taught", dict[str, Any])
 MARKED = RowKind("marked", dict[str, Any])
-"""Tools of which a repair was ever learned, or a call ever marked or corrected; empty as well."""
+"""Tools for which a repair was ever learned, or a call ever marked or corrected; empty as well."""
 AXES = RowKind("axes", AxisBook)
 """All boundary axes of the workspace, under the key ''."""
 DOCUMENT = RowKind("document", Document)
@@ -148,7 +148,9 @@ SKIPPED = RowKind("skipped", dict[str, Any])
 
 PATTERN = "pattern"
 """Made by the nightly job, by id, ranked by failures and then the latest."""
-CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED = "calibration", "axis_clusters", "consolidated"
+CALIBRATION = "calibration"
+AXIS_CLUSTERS = "axis_clusters"
+CONSOLIDATED = "consolidated"
 """Results of the nightly job for the workspace, each one row under the key ''."""
 NIGHTLY = (PATTERN, CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED)
 
@@ -166,13 +168,14 @@ def tool_of_row(workspace: str, key: str) -> ToolKey:
 
 _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
-some 2 kB, and 100 kB of a tool of which as much is remembered as there is room for."""
+some 2 kB, and 100 kB of a tool of which as much is remembered as there is space for."""
 
 _MAX_KNOWLEDGE = 40_000_000
 """The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
 170 kB one of 5,000. With less than is asked about, each question decodes again, for 10 ms."""
 
-_MAX_TOOLS, _MAX_DOCUMENTS = 2_000, 20_000
+_MAX_TOOLS = 2_000
+_MAX_DOCUMENTS = 20_000
 """Rows kept of the kinds that are small."""
 
 _MAX_WORKSPACES = 20
@@ -224,25 +227,25 @@ class Memory:
     def _knowledge(self) -> Knowledge:
         return self._own or self._store.knowledge
 
-    async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
+    async def read_knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
         """Return what is known of a tool; not to be changed by the caller."""
         key = tool_row(tool)
-        return (await self._read(tool.workspace, KNOWLEDGE, [key]))[key]
+        return (await self._read_rows(tool.workspace, KNOWLEDGE, [key]))[key]
 
-    async def statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
-        """Statistics of those tools of which something is known; not to be changed."""
+    async def read_statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
+        """Return the statistics of the known tools; not to be changed."""
         return await self._of_tools(STATISTICS, tools)
 
-    async def health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
-        """Return the health of those of the tools of which any is known, which is large.
+    async def read_health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
+        """Return the health of the tools that have any, which is large.
 
         Not to change.
         """
         return await self._of_tools(HEALTH, tools)
 
-    async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
+    async def read_documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
         """Return those of the documents that exist, by id."""
-        found = await self._read(workspace, DOCUMENT, ids)
+        found = await self._read_rows(workspace, DOCUMENT, ids)
         return {each: document for each, document in found.items() if document}
 
     async def axis_book(self, workspace: str) -> AxisBook:
@@ -251,70 +254,72 @@ class Memory:
         Read again each time, for it is asked for rarely.
         """
         rows = await self._knowledge.get(workspace, AXES.name, [""])
-        return await asyncio.to_thread(AXES.decode, rows[0]) if rows else AxisBook()
+        if rows:
+            return await asyncio.to_thread(AXES.decode_row, rows[0])
+        return AxisBook()
 
     async def axis_clusters(self, workspace: str) -> AxisClusters:
         """Return the clusters of a workspace's axes, as the latest clustering left them."""
         kind = RowKind(AXIS_CLUSTERS, AxisClusters)
-        return (await self._read(workspace, kind, [""]))[""] or _NO_CLUSTERS
+        return (await self._read_rows(workspace, kind, [""]))[""] or _NO_CLUSTERS
 
-    async def scaling(self, workspace: str) -> Scaling:
+    async def read_scaling(self, workspace: str) -> Scaling:
         """Return the scaling of a workspace: none until it has outcomes enough."""
-        scaling = (await self._read(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
+        scaling = (await self._read_rows(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
         return Scaling() if scaling is None else scaling
 
-    async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
-        """Return the registered tool that executions name so, as `Registry.named`."""
-        return (await self._tools_of_name(tool)).named(tool, principal)
+    async def find_tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
+        """Return the registered tool that executions name so, as `Registry.find_named`."""
+        return (await self._tools_of_name(tool)).find_named(tool, principal)
 
-    async def called(self, workspace: str, limit: int) -> list[ToolKey]:
+    async def list_called(self, workspace: str, limit: int) -> list[ToolKey]:
         """Tools that were called, the latest used first; not cached."""
-        rows = await self._store.knowledge.scan(workspace, USED.name, limit, by="rank")
+        rows = await self._store.knowledge.scan_rows(workspace, USED.name, limit, by="rank")
         return [tool_of_row(workspace, row.key) for row in rows]
 
-    async def tools(self, workspace: str) -> list[StoredTool]:
+    async def list_tools(self, workspace: str) -> list[StoredTool]:
         """Return all registered tools of a workspace, by id; not to be changed by the caller."""
         known = self._tools.get(workspace, "")
         if known is None:
             seen = self._tools.changes
-            rows = await self._store.events.state(workspace, "tool")
+            rows = await self._store.events.read_state(workspace, "tool")
             known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
             self._tools.put(workspace, "", known, seen)
         return known
 
-    async def first_tools(self, workspace: str, most: int) -> list[StoredTool]:
+    async def list_first_tools(self, workspace: str, most: int) -> list[StoredTool]:
         """Return the first registered tools by id, at most so many; not to be changed."""
         if await self._whole_registry(workspace) is not None:
-            return (await self.tools(workspace))[:most]
+            return (await self.list_tools(workspace))[:most]
         if (known := self._first.get(workspace, str(most))) is None:
             seen = self._first.changes
-            rows = await self._store.events.state(workspace, "tool", limit=most)
+            rows = await self._store.events.read_state(workspace, "tool", limit=most)
             known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
             self._first.put(workspace, str(most), known, seen)
         return known
 
-    async def names_of_server(self, workspace: str, server: str | None) -> set[str]:
+    async def read_server_names(self, workspace: str, server: str | None) -> set[str]:
         """Return the names of a server's registered tools; None: of those without one.
 
         Where there are many, one that was put a moment ago is missing until that is learned.
         """
         if await self._whole_registry(workspace) is not None:
-            tools = (each.tool_key for each in await self.tools(workspace))
+            tools = (each.tool_key for each in await self.list_tools(workspace))
             return {each.tool_name for each in tools if each.server_name == server}
         prefix = after = tool_row(ToolKey(workspace, server, ""))
         found = set[str]()
-        while rows := await self._knowledge.scan(
+        while rows := await self._knowledge.scan_rows(
             workspace, REGISTERED.name, _MAX_TOOLS, after=after
         ):
             own = [row for row in rows if row.key.startswith(prefix)]
-            is_there = (row.key for row in own if REGISTERED.decode(row).schema_hashes)
+            is_there = (row.key for row in own if REGISTERED.decode_row(row).schema_hashes)
             found.update(key.removeprefix(prefix) for key in is_there)
             if len(own) < len(rows):
                 break
             after = rows[-1].key
         return found
 
-    async def registry_of(self, workspace: str, tools: Collection[ToolKey]) -> Registry:
+    async def read_registry_of(self, workspace: str, tools: Collection[ToolKey]) -> Registry:
         """Return a registry that knows these tools by the names of their calls, or that of all.
 
         Where there are many, a tool that was put a moment ago is missing until that is learned.
@@ -324,10 +329,12 @@ class Memory:
         found = await self._read_tools(workspace, await self._learned_ids(workspace, tools))
         evolves = any(each.tool.evolved_from for each in found)
         if evolves or await self._store.events.count_state(workspace, "promotion"):
-            return await self.registry(workspace)  # what stands for what is seen in all of them
+            return await self.read_registry(
+                workspace
+            )  # what stands for what is seen in all of them
         return Registry(found, is_whole=False)
 
-    async def lineage(self, workspace: str, ids: Collection[str]) -> Registry:
+    async def read_lineage(self, workspace: str, ids: Collection[str]) -> Registry:
         """Return a registry of the tools of these ids and all that they evolved from, or of all.
 
         It has each of them that is registered now, and no promotions unless it is of all.
@@ -343,15 +350,15 @@ class Memory:
             wanted = {each.tool.evolved_from for each in read if each.tool.evolved_from} - asked
         return Registry(found.values(), is_whole=False)
 
-    async def uncalled_tools(self, workspace: str, looked_at: int) -> list[StoredTool]:
+    async def list_uncalled_tools(self, workspace: str, looked_at: int) -> list[StoredTool]:
         """Return registered tools that no call was learned of, by server and name.
 
         They are looked for among the first `looked_at` names, as far as those are learned.
         """
-        rows = await self._knowledge.scan(workspace, REGISTERED.name, looked_at)
+        rows = await self._knowledge.scan_rows(workspace, REGISTERED.name, looked_at)
         used = await self._knowledge.get(workspace, USED.name, [row.key for row in rows])
         called = {row.key for row in used}
-        uncalled = [REGISTERED.decode(row) for row in rows if row.key not in called]
+        uncalled = [REGISTERED.decode_row(row) for row in rows if row.key not in called]
         return await self._read_tools(
             workspace, [i for each in uncalled for i in each.schema_hashes]
         )
@@ -362,7 +369,7 @@ class Memory:
             return known
         if workspace not in self._large:
             if await self._store.events.count_state(workspace, "tool") <= _MAX_TOOLS:
-                return await self.registry(workspace)
+                return await self.read_registry(workspace)
             self._large.add(workspace)
         return None
 
@@ -374,7 +381,7 @@ class Memory:
         if (known := self._names.get(workspace, key)) is None:
             seen = self._names.changes
             # The cursor first: what is learned meanwhile is read twice, and nothing is missed.
-            cursor = (await self._knowledge.cursors()).get(workspace, Cursor()).position
+            cursor = (await self._knowledge.read_cursors()).get(workspace, Cursor()).position
             ids = await self._learned_ids(workspace, [tool])
             ids += await self._unlearned_ids(tool, cursor)
             read = await self._read_tools(workspace, list(dict.fromkeys(ids)))
@@ -385,42 +392,42 @@ class Memory:
     async def _learned_ids(self, workspace: str, tools: Collection[ToolKey]) -> list[str]:
         keys = [tool_row(each) for each in tools]
         rows = await self._knowledge.get(workspace, REGISTERED.name, keys)
-        return [name for row in rows for name in REGISTERED.decode(row).schema_hashes]
+        return [name for row in rows for name in REGISTERED.decode_row(row).schema_hashes]
 
     async def _unlearned_ids(self, tool: ToolKey, cursor: int) -> list[str]:
         """Ids that were put or deleted under a name behind the cursor."""
         found: list[str] = []
         before = None
         while True:
-            events = await self._store.events.latest(
+            events = await self._store.events.latest_events(
                 tool.workspace, "tool", _CHANGES, tool=tool, before=before
             )
             new = [each for each in events if each.position > cursor]
-            found += [decoded(ToolChange, each.data).tool_id for each in new]
+            found += [decode_json(ToolChange, each.data).tool_id for each in new]
             if not new or len(new) < len(events):
                 return found
             before = new[-1].position
 
     async def _read_tools(self, workspace: str, ids: Sequence[str]) -> list[StoredTool]:
-        rows = await self._store.events.state(workspace, "tool", ids)
+        rows = await self._store.events.read_state(workspace, "tool", ids)
         return await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
 
-    async def registry(self, workspace: str) -> Registry:
+    async def read_registry(self, workspace: str) -> Registry:
         """Return all tools and promotions of a workspace."""
         known = self._registries.get(workspace, "")
         if known is None:
             seen = self._registries.changes
-            tools = await self.tools(workspace)
-            rows = await self._store.events.state(workspace, "promotion")
-            stored = ((decoded(StoredPromotion, row.data or b""), row.position) for row in rows)
+            tools = await self.list_tools(workspace)
+            rows = await self._store.events.read_state(workspace, "promotion")
+            stored = ((decode_json(StoredPromotion, row.data or b""), row.position) for row in rows)
             known = Registry(tools, [replace(each, position=at) for each, at in stored])
             self._registries.put(workspace, "", known, seen)
         return known
 
-    def adopt(
+    def adopt_tools(
         self, workspace: str, tools: Mapping[str, tuple[ToolKnowledge, int]], serial: int
     ) -> None:
-        """What is known of tools as of the latest commit, with its size; no one else changes it.
+        """Adopt what is known of tools as of the latest commit, with its size.
 
         What is here already stays, for what was made of it holds still.
         """
@@ -430,15 +437,15 @@ class Memory:
                 cache.put(workspace, key, cache.get(workspace, key) or known, cache.changes, size)
 
     def forget_rows(self, workspace: str, rows: Iterable[Row | Removal], serial: int = 0) -> None:
-        """These rows were changed by a commit of this process, of this serial number."""
+        """Forget rows that a commit of this process changed, of this serial number."""
         if self._serials is not None and self._serials.get(workspace, 0) == serial - 1:
             self._serials[workspace] = serial
         for row in rows:
             if row.kind in self._rows:
-                self._rows[row.kind].forget(workspace, row.key)
+                self._rows[row.kind].forget_key(workspace, row.key)
 
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
-        """A tool was put, or deleted when `after` is None; as soon as that is durable."""
+        """Note that a tool was put, or deleted when `after` is missing, once that is durable."""
         known = self._tools.get(workspace, "")
         self.forget_state(workspace)
         if known is not None:  # there may be thousands, which are not read again for one of them
@@ -450,34 +457,34 @@ class Memory:
 
     def forget_state(self, workspace: str) -> None:
         """Tools or promotions of the workspace have changed, or may have."""
-        self._tools.forget(workspace, "")
-        self._registries.forget(workspace, "")
-        self._names.clear()
-        self._first.clear()
+        self._tools.forget_key(workspace, "")
+        self._registries.forget_key(workspace, "")
+        self._names.clear_items()
+        self._first.clear_items()
 
     def forget_all(self) -> None:
-        """Another generation is current: nothing that is kept holds any more."""
+        """Forget everything, because another generation is current."""
         self._clear_rows()
-        self.calls.clear()
-        self._tools.clear()
-        self._registries.clear()
-        self._names.clear()
-        self._first.clear()
+        self.calls.clear_calls()
+        self._tools.clear_items()
+        self._registries.clear_items()
+        self._names.clear_items()
+        self._first.clear_items()
         self._large.clear()
         self._serials = None
 
     def _clear_rows(self) -> None:
         for cache in self._rows.values():
-            cache.clear()
+            cache.clear_items()
 
-    async def follow(self) -> None:
+    async def follow_changes(self) -> None:
         """Forget what other processes have changed since the last time.
 
         Raises:
             StoreError: the store cannot be read; nothing is missed by doing it again.
         """
         knowledge = self._knowledge
-        cursors = await knowledge.cursors()
+        cursors = await knowledge.read_cursors()
         if self._serials is None:  # what was read until now may be older than these cursors
             self._clear_rows()
             self._serials = {workspace: cursor.serial for workspace, cursor in cursors.items()}
@@ -485,12 +492,14 @@ class Memory:
             # At 0 nothing was committed yet, and that nothing is known may have been kept.
             seen = self._serials.get(workspace, 0)
             if seen < cursor.serial:
-                rows = await knowledge.scan(workspace, None, _MAX_CHANGED, by="serial", after=seen)
+                rows = await knowledge.scan_rows(
+                    workspace, None, _MAX_CHANGED, by="serial", after=seen
+                )
                 self.forget_rows(workspace, rows)
                 if len(rows) == _MAX_CHANGED:
                     self._clear_rows()
             self._serials[workspace] = cursor.serial
-        for workspace, head in (await self._store.events.heads()).items():
+        for workspace, head in (await self._store.events.read_heads()).items():
             if self._commands.get(workspace, 0) != head.commands:
                 self.forget_state(workspace)
             self._commands[workspace] = head.commands
@@ -499,24 +508,26 @@ class Memory:
         found: dict[ToolKey, T | None] = {}
         for workspace in {each.workspace for each in tools}:
             keys = {tool_row(each): each for each in tools if each.workspace == workspace}
-            read = await self._read(workspace, kind, list(keys))
+            read = await self._read_rows(workspace, kind, list(keys))
             found |= {keys[key]: value for key, value in read.items()}
         return {each: value for each in tools if (value := found[each]) is not None}
 
-    async def _read(
+    async def _read_rows(
         self, workspace: str, kind: RowKind[T], keys: Sequence[str]
     ) -> dict[str, T | None]:
         cache: _Cache[Any] = self._rows[kind.name]
         found: dict[str, T | None] = {key: cache.get(workspace, key) for key in keys}
-        if missing := [key for key in found if not cache.known(workspace, key)]:
+        if missing := [key for key in found if not cache.is_known(workspace, key)]:
             seen = cache.changes
             rows = await self._knowledge.get(workspace, kind.name, missing)
             sizes = {row.key: len(row.data) for row in rows}
             # What is short is read sooner than a thread is there.
             is_long = sum(sizes.values()) > _LONG
-            # Not `aside`, where what is recorded waits in a line.
+            # Not `call_aside`, where what is recorded waits in a line.
             read = (
-                await asyncio.to_thread(_decoded, kind, rows) if is_long else _decoded(kind, rows)
+                await asyncio.to_thread(_decode_rows, kind, rows)
+                if is_long
+                else _decode_rows(kind, rows)
             )
             for key in missing:
                 found[key] = read.get(key)
@@ -524,9 +535,12 @@ class Memory:
         return found
 
 
-def _decoded(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
-    read = ((row.key, kind.decode(row)) for row in rows)
-    return {key: each.fair() if isinstance(each, KnownHealth) else each for key, each in read}
+def _decode_rows(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
+    read = ((row.key, kind.decode_row(row)) for row in rows)
+    return {
+        key: each.limit_principals() if isinstance(each, KnownHealth) else each
+        for key, each in read
+    }
 
 
 class _Cache(Generic[T]):
@@ -542,7 +556,7 @@ class _Cache(Generic[T]):
         """Return what is kept; None when nothing is."""
         return self._items.get((workspace, key), (None, 0))[0]
 
-    def known(self, workspace: str, key: str) -> bool:
+    def is_known(self, workspace: str, key: str) -> bool:
         """Return whether something is kept, be it None."""
         return (workspace, key) in self._items
 
@@ -551,10 +565,10 @@ class _Cache(Generic[T]):
         if seen == self.changes and self._items.getsizeof((value, size)) <= self._items.maxsize:
             self._items[workspace, key] = value, size
 
-    def forget(self, workspace: str, key: str) -> None:
+    def forget_key(self, workspace: str, key: str) -> None:
         self.changes += 1
         self._items.pop((workspace, key), None)
 
-    def clear(self) -> None:
+    def clear_items(self) -> None:
         self.changes += 1
         self._items.clear()

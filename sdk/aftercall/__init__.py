@@ -2,9 +2,9 @@
 
 `Client` and `AsyncClient` have one method per endpoint of the service, `Recorder` records from
 running programs, `call_with_reflection` asks and retries by itself, `Toolbox` and `AsyncToolbox`
-call the fittest tool of a capability and evolve what fails, `Deliverable` says what a tool's result
-must be, `Redactor` masks secrets before anything leaves the process. A name is imported when it is
-first used: a hook, which is started for every call, uses none of them.
+call the fittest tool of a capability and evolve what fails, `Deliverable` states what a tool's
+result must be, `Redactor` masks secrets before anything leaves the process. A name is imported when
+it is first used: a hook, which is started for every call, uses none of them.
 """
 
 TYPE_CHECKING = False  # as type checkers read it; the import of `typing` takes 3 ms of a hook's 60

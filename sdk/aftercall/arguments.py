@@ -59,9 +59,11 @@ class Arguments:
     @property
     def note(self) -> str:
         """Return what was repaired, in words; empty where nothing was."""
-        return "" if self.text is None or self.parameters is None else READ_NOTE
+        if self.text is None or self.parameters is None:
+            return ""
+        return READ_NOTE
 
-    def recorded(self) -> dict[str, Any]:
+    def recorded_fields(self) -> dict[str, Any]:
         """Return the fields of an execution; where no object is stated, none is known."""
         is_read = self.parameters is not None
         return {
@@ -108,12 +110,16 @@ def read_arguments(text: str, *, unclosed: bool = False) -> JsonObject | None:
             break
         text = value
     if isinstance(value, dict):
-        return value if _is_json(value) else None
+        if _is_json(value):
+            return value
+        return None
     if len(text) > MAX_ARGUMENTS or is_cut_off(text, unclosed=unclosed):
         return None
     exact = _read_exactly(text)
     found = exact if exact is not None else _read_loosely(text)
-    return found if found is not None and _is_json(found) else None
+    if found is not None and _is_json(found):
+        return found
+    return None
 
 
 def _read_exactly(text: str) -> JsonObject | None:
@@ -123,12 +129,16 @@ def _read_exactly(text: str) -> JsonObject | None:
     without_commas = _TRAILING_COMMA.sub(lambda found: found["text"] or "", bare)
     with suppress(ValueError, RecursionError):
         value = read_json(without_commas, strict=False)
-        return value if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            return value
+        return None
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         with warnings.catch_warnings(action="error"):  # of escapes that Python does not know
             value = json.loads(json.dumps(ast.literal_eval(bare)))
         is_joined = _TWO_TEXTS.search(_QUOTED.sub('""', bare))  # `"a" "b"` is one text in Python
-        return value if isinstance(value, dict) and not is_joined else None
+        if isinstance(value, dict) and not is_joined:
+            return value
+        return None
     return None
 
 
@@ -145,7 +155,9 @@ def _read_loosely(text: str) -> JsonObject | None:
     if not isinstance(found, dict) or not found or not _is_json(found):
         return None
     is_whole = is_in_text(found, text) and _is_all_of(text, found) and _has_blanks(found, text)
-    return found if is_whole and _has_brackets(found, text) else None
+    if is_whole and _has_brackets(found, text):
+        return found
+    return None
 
 
 def is_cut_off(text: str, *, unclosed: bool = False) -> bool:
@@ -168,15 +180,16 @@ def is_in_text(found: JsonObject, text: str) -> bool:
     return all(
         (each in written or json.dumps(each)[1:-1].lower() in text.lower())
         and (bool(each) or is_empty_there)
-        for each in _texts(found)
+        for each in _walk_texts(found)
     )
 
 
 def _is_all_of(text: str, found: JsonObject) -> bool:
     """Return whether every word between the outer brackets of a text is in the object."""
-    start, end = text.find("{"), text.rfind("}")
+    start = text.find("{")
+    end = text.rfind("}")
     inner = text[max(start, 0) : end if end > start else len(text)]
-    texts = " ".join(_texts(found))
+    texts = " ".join(_walk_texts(found))
     kept = set(_WORD.findall(json.dumps(found, ensure_ascii=False))) | set(_WORD.findall(texts))
     kept.update(str(float(each)) for each in _NUMBER.findall(json.dumps(found)))
     plain = _ESCAPE.sub(" ", inner)
@@ -192,30 +205,30 @@ def _is_kept(word: str, kept: set[str]) -> bool:
 
 
 def _has_blanks(found: JsonObject, text: str) -> bool:
-    """Whether the texts of an object have the blanks that they begin or end with in a text."""
+    """Return whether the texts of an object kept the blanks at their ends."""
     quoted = (each[0][1:-1] for each in _QUOTED.finditer(text))
     with_blanks = [each for each in quoted if each != each.strip() and each.strip()]
-    texts = list(_texts(found)) if with_blanks else []
+    texts = list(_walk_texts(found)) if with_blanks else []
     written = "\0".join([*texts, *(json.dumps(each)[1:-1] for each in texts)])
     return all(each in written for each in with_blanks)
 
 
 def _has_brackets(found: JsonObject, text: str) -> bool:
-    """Whether an object has an object or a list for each bracket of a text, outside of quotes."""
+    """Return whether an object has a container for each bracket of a text."""
     opened = _OPENING.findall(_QUOTED.sub('""', text))
     held = _OPENING.findall(_QUOTED.sub('""', json.dumps(found)))
     return opened == held
 
 
-def _texts(value: JsonValue) -> Iterator[str]:
+def _walk_texts(value: JsonValue) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for item in value.values():
-            yield from _texts(item)
+            yield from _walk_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _walk_texts(item)
 
 
 def _is_json(value: dict[str, Any]) -> bool:

@@ -40,7 +40,7 @@ def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
     Unlike the loop's own pool, one that hangs keeps neither the loop nor the process from ending.
     Must be called in a running loop.
     """
-    return asyncio.wrap_future(_started(call))
+    return asyncio.wrap_future(_start_call(call))
 
 
 @dataclass(slots=True)
@@ -56,8 +56,8 @@ class Precedence:
     def __exit__(self, *_: object) -> None:
         self.waiting.pop()
 
-    def let(self, most_s: float) -> None:
-        """In a thread: wait until no one waits any more, `most_s` seconds at most."""
+    def let_others(self, most_s: float) -> None:
+        """Wait, in a thread, until no one waits any more: `most_s` seconds at most."""
         until = time.monotonic() + most_s
         while self.waiting and time.monotonic() < until:
             time.sleep(_GLANCE_S)
@@ -68,8 +68,8 @@ ANSWERS = Precedence()
 _LARGE = ThreadPoolExecutor(2, thread_name_prefix="aftercall-large")
 
 
-async def aside(call: Callable[..., T], *given: Any, when: bool = True) -> T:
-    """What `call` returns: made in one of two threads next to the loop `when` that takes long.
+async def call_aside(call: Callable[..., T], *given: Any, when: bool = True) -> T:
+    """Return what `call` returns; `when` it takes long, it runs in a thread.
 
     Two, so that the loop waits for no more than those, however much is asked.
     """
@@ -79,7 +79,7 @@ async def aside(call: Callable[..., T], *given: Any, when: bool = True) -> T:
     return await asyncio.get_running_loop().run_in_executor(_LARGE, run, call, *given)
 
 
-def _started(call: Callable[[], T]) -> "Future[T]":
+def _start_call(call: Callable[[], T]) -> "Future[T]":
     # In the caller's context: what is current there (a span) is what the call is part of.
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()
@@ -197,8 +197,8 @@ async def within(
 def within_sync(
     timeout_s: float | None, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """As `within`, in a thread of its own: a call that is late is left behind."""
-    future = _started(partial(call, *args, **kwargs))
+    """Return what a call returns in time, made in a thread; a late call is left behind."""
+    future = _start_call(partial(call, *args, **kwargs))
     try:
         return future.result(timeout_s)
     except TimeoutError as error:
@@ -233,7 +233,7 @@ class BackgroundLoop:
         It is a `RuntimeError` that the loop was closed, or that the caller runs on it.
         """
         with self._lock:
-            running = self._submit(work)
+            running = self._submit_work(work)
         try:
             return running.result()
         except CancelledError as error:
@@ -245,7 +245,7 @@ class BackgroundLoop:
     def close(self, last: Callable[[], Awaitable[None]] | None) -> None:
         """Cancel what runs on the loop, await `last` and end the thread; twice does nothing."""
 
-        async def end() -> None:
+        async def end_tasks() -> None:
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
                 task.cancel()
@@ -256,7 +256,7 @@ class BackgroundLoop:
         with self._lock:
             if self._closing:
                 return
-            ending = self._submit(end())
+            ending = self._submit_work(end_tasks())
             self._closing = True
         try:
             ending.result()
@@ -265,7 +265,7 @@ class BackgroundLoop:
             self._thread.join()
             self._loop.close()
 
-    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def _submit_work(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         problem = None
         if self._closing:
             problem = "this toolbox has been closed"

@@ -107,24 +107,26 @@ def qualifiers_of(name: str) -> frozenset[str]:
 
     A mark such as in `!names` or `id<` is one too.
     """
-    words = {_SPELT.get(word, word) for word in _words(name)}
+    words = {_SPELT.get(word, word) for word in _words_of(name)}
     return _QUALIFYING & words | frozenset(_OPERATOR.findall(name))
 
 
 def are_opposites(left: str, right: str) -> bool:
-    """Whether two names or values differ by a word and its opposite, or by a negation of it."""
+    """Return whether two names or values differ by a word and its opposite."""
     if max(len(left), len(right)) > _MAX_NAME:
         return False
-    one, other = set(_words(left)), set(_words(right))
+    one, other = set(_words_of(left)), set(_words_of(right))
     ones, others = one - other, other - one
     if (not ones or not others) and (ones | others) & _NOT:
         return True
-    return any(_oppose(*pair) for pair in product(ones, others))
+    return any(_are_opposite(*pair) for pair in product(ones, others))
 
 
 @lru_cache(4_096)
-def _oppose(one: str, other: str) -> bool:
-    if any(_begins(one, stem) and _begins(other, against) for stem, against in _OPPOSITES):
+def _are_opposite(one: str, other: str) -> bool:
+    if any(
+        _begins_with(one, stem) and _begins_with(other, against) for stem, against in _OPPOSITES
+    ):
         return True
     return any(
         # Equal but for the ending or a slip in it: `locked` and `lockd`.
@@ -136,14 +138,14 @@ def _oppose(one: str, other: str) -> bool:
     )
 
 
-def _begins(word: str, stem: str) -> bool:
+def _begins_with(word: str, stem: str) -> bool:
     return word == stem or (len(stem) > _SHORT and word.startswith(stem))
 
 
 def reads_only(
     tool_name: str, annotations: ToolAnnotations | None, call: Iterable[str] = ()
 ) -> bool:
-    """Whether a tool states, or is presumed by its name where it states nothing, only to read.
+    """Return whether a tool states, or is presumed by its name, only to read.
 
     Nothing is presumed of a `call` that has parameters such as `dryRun` or `overwrite`.
     """
@@ -154,16 +156,16 @@ def reads_only(
     hinted = annotations is not None and (
         annotations.destructive_hint is not None or annotations.idempotent_hint is not None
     )
-    words = _words(tool_name)
+    words = _words_of(tool_name)
     reads = not _READING.isdisjoint(words) or words[-1:] in _READING_NOUNS
     acts = any(qualifiers_of(name) & _ACTING for name in call)
     return not hinted and not acts and reads and _CHANGING.isdisjoint(words)
 
 
-def destroys(tool_name: str, annotations: ToolAnnotations | None) -> bool:
+def is_destroying(tool_name: str, annotations: ToolAnnotations | None) -> bool:
     """Return whether a tool is declared destructive, or has a destroying verb in its name."""
     declared = annotations is not None and bool(annotations.destructive_hint)
-    return declared or bool(set(_words(tool_name)) & _DESTROYING)
+    return declared or bool(set(_words_of(tool_name)) & _DESTROYING)
 
 
 def alters_qualifier(
@@ -173,13 +175,13 @@ def alters_qualifier(
 
     Looks at every depth, and into JSON text; one that was empty, false or null stated nothing.
     """
-    return bool((_qualifying(before) ^ _qualifying(after)) - but)
+    return bool((_qualifying_words(before) ^ _qualifying_words(after)) - but)
 
 
 _MAX_TEXT: Final = 20_000
 
 
-def _qualifying(value: object) -> frozenset[str]:
+def _qualifying_words(value: object) -> frozenset[str]:
     found: set[str] = set()
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= _MAX_TEXT:
         value = json_or_none(value)
@@ -187,12 +189,12 @@ def _qualifying(value: object) -> frozenset[str]:
         for name, inner in value.items():
             if inner not in (None, "", False, [], {}):
                 found |= qualifiers_of(str(name))
-            found |= _qualifying(inner)
+            found |= _qualifying_words(inner)
     elif isinstance(value, list):
         for inner in value:
-            found |= _qualifying(inner)
+            found |= _qualifying_words(inner)
     return frozenset(found)
 
 
-def _words(name: str) -> list[str]:
+def _words_of(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]

@@ -4,11 +4,11 @@
     # CorrectionProposal(kind='low_utility', phrase='this is a menu, not titles', confidence=0.6)
 
 Nothing is sent, stored or changed here: the program that holds the conversation knows what the
-message was an answer to, and decides whether to record a correction. Only the form of what is said
-is looked at, in English. What could as well be a new request, a question or a courtesy is left
-alone, as a correction weighs more than a tool's own word. The forms were written by hand
-(`corrections.toml`): only what speaks of an answer counts (`that`, `this list`, `not what I asked
-for`), and what negates without finding fault (`not bad`) fits none of them.
+message was an answer to, and decides whether to record a correction. Only the form of what is
+stated is looked at, in English. Anything that could as well be a new request, a question or a
+courtesy is left alone, as a correction weighs more than a tool's own word. The forms were written
+by hand (`corrections.toml`): only what speaks of an answer counts (`that`, `this list`, `not what I
+asked for`), and what negates without finding fault (`not bad`) fits none of them.
 """
 
 import re
@@ -22,19 +22,19 @@ from aftercall.models.health import ReferralKind
 
 
 @cache
-def _rules() -> dict[str, list[tuple[re.Pattern[str], ReferralKind, float]]]:
+def _read_rules() -> dict[str, list[tuple[re.Pattern[str], ReferralKind, float]]]:
     table = read_table("corrections.toml")
     parts: dict[str, str] = {}
 
-    def filled(text: str) -> str:
+    def fill_parts(text: str) -> str:
         return re.sub(r"\{([A-Z_]+)\}", lambda found: parts[found[1]], text)
 
     for name, text in table["parts"].items():
-        parts[name] = filled(text)
+        parts[name] = fill_parts(text)
     kinds: dict[str, ReferralKind] = {"wrong_tool_boundary": "wrong_tool_boundary"}
     return {
         name: [
-            (re.compile(filled(each["pattern"])), kinds.get(name, "low_utility"), each["sure"])
+            (re.compile(fill_parts(each["pattern"])), kinds.get(name, "low_utility"), each["sure"])
             for each in rules
         ]
         for name, rules in table["rules"].items()
@@ -65,13 +65,13 @@ class CorrectionProposal:
 def propose_correction(text: str) -> CorrectionProposal | None:
     """Return the surest sign in a message that it corrects the last answer.
 
-    None when there is none.
+    None without one.
 
     No I/O, and bounded work whatever the text: its first 600 characters are read.
     """
     found: list[CorrectionProposal] = []
     denied = False
-    clauses = (part for part in _clauses(text[:MAX_READ_CHARS]) if part[0])
+    clauses = (part for part in _split_clauses(text[:MAX_READ_CHARS]) if part[0])
     for part, is_question in islice(clauses, _MOST_CLAUSES):
         phrase = part[:MAX_PHRASE_CHARS]
         clause, denies = _without_openings(phrase.translate(_QUOTES).lower())
@@ -80,7 +80,7 @@ def propose_correction(text: str) -> CorrectionProposal | None:
             continue
         # The last say too little by themselves, and enough after a no.
         names = ("wrong_tool_boundary", "low_utility", "after_no")[: 3 if denied else 2]
-        for pattern, kind, confidence in chain.from_iterable(_rules()[name] for name in names):
+        for pattern, kind, confidence in chain.from_iterable(_read_rules()[name] for name in names):
             if pattern.match(clause):
                 found.append(CorrectionProposal(kind, phrase, confidence))
                 break
@@ -100,7 +100,7 @@ _OPENING = re.compile(
 )
 
 
-def _clauses(text: str) -> Iterator[tuple[str, bool]]:
+def _split_clauses(text: str) -> Iterator[tuple[str, bool]]:
     start = 0
     for end in _END.finditer(text):
         yield text[start : end.start()].strip(), "?" in end[0]

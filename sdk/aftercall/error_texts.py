@@ -4,7 +4,7 @@ import json
 import re
 
 from aftercall.json_values import JsonObject, bounded_name
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 
 ToolKey = tuple[str | None, str]
 """Server name and tool name."""
@@ -42,22 +42,24 @@ def name_or_none(value: object) -> str | None:
 
 
 class ErrorTexts:
-    """Errors that a tool's text shows although its result states that there is none.
+    """Errors that a tool's text shows although its result states success.
 
     They are short and begin as errors do, or have the form of an error that the tool did call so
-    before. What a reading tool gives may be a file or a row that begins so: there it must also set
-    off something that it was sent, as errors do and what was stored before does not.
+    before. The result of a reading tool may be a file or a row that begins so: there it must also
+    set off something that it was sent, as errors do and what was stored before does not.
     """
 
     def __init__(self) -> None:
         self._known: dict[ToolKey, dict[str, None]] = {}
 
-    def learn(self, tool: ToolKey, text: str) -> None:
-        """The tool sent this as an error."""
-        forms = keep(self._known, tool, self._known.get(tool) or {}, 500)
-        keep(forms, _form(text), None, 50)
+    def learn_error(self, tool: ToolKey, text: str) -> None:
+        """Note that the tool sent this as an error."""
+        forms = keep_latest(self._known, tool, self._known.get(tool) or {}, 500)
+        keep_latest(forms, _text_form(text), None, 50)
 
-    def why(self, tool: ToolKey, text: str, sent: JsonObject, *, reads: bool = False) -> str | None:
+    def explain_success(
+        self, tool: ToolKey, text: str, sent: JsonObject, *, reads: bool = False
+    ) -> str | None:
         """Why the text of a success reads as an error; None where it does not.
 
         `sent` are the call's parameters, `reads` states whether the tool only reads.
@@ -65,7 +67,7 @@ class ErrorTexts:
         if not 0 < len(text) <= MAX_TEXT or text.count("\n") >= MAX_LINES:
             return None
         known = self._known.get(tool)
-        if known and _form(text) in known:
+        if known and _text_form(text) in known:
             return "the tool sent the like as an error before"
         if _OF_SERVERS.match(text) and not any(text == value for value in sent.values()):
             return "it begins as errors do"
@@ -80,5 +82,5 @@ class ErrorTexts:
         return "it begins as errors do"
 
 
-def _form(text: str) -> str:
+def _text_form(text: str) -> str:
     return _VARIES.sub("*", text[:MAX_TEXT]).strip()

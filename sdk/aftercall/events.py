@@ -46,7 +46,7 @@ from aftercall.json_values import (
     clean_text,
     make_json_value,
 )
-from aftercall.models.calls import Execution, ExecutionError, FailedCall, execution_of
+from aftercall.models.calls import Execution, ExecutionError, FailedCall, make_execution
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 if TYPE_CHECKING:  # a service counts events, and makes no calls
@@ -110,7 +110,7 @@ class EventSink(Protocol):
     """Takes events in their order: planned before result, each once."""
 
     def emit(self, event: ToolCallEvent) -> None:
-        """Take an event over, at once. What it raises is logged by its type, and harms nothing."""
+        """Take an event over, at once. An exception is logged by its type, and harms nothing."""
 
 
 Sink: TypeAlias = "EventSink | ExecutionSink"
@@ -193,17 +193,22 @@ class JsonLinesSink:
         append_line(self._path, event.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
-def _head(value: Any) -> Any:
-    """As much of the arguments as the hash can depend on, and masking may take its time for."""
+def _hashed_head(value: Any) -> Any:
+    """Return as much of the arguments as the hash depends on."""
     # A member makes at least one character of JSON: the first 200 of each container are enough.
     if isinstance(value, str):
         return value[:_WINDOW_CHARS]
     if isinstance(value, dict):
-        return {name[:_WINDOW_CHARS]: _head(value[name]) for name in sorted(value)[:PREVIEW_CHARS]}
-    return [_head(item) for item in value[:PREVIEW_CHARS]] if isinstance(value, list) else value
+        return {
+            name[:_WINDOW_CHARS]: _hashed_head(value[name])
+            for name in sorted(value)[:PREVIEW_CHARS]
+        }
+    return (
+        [_hashed_head(item) for item in value[:PREVIEW_CHARS]] if isinstance(value, list) else value
+    )
 
 
-def _masked(text: str, redactor: Redactor) -> str:
+def _mask_text(text: str, redactor: Redactor) -> str:
     return redactor.text(clean_text(text[:_WINDOW_CHARS]))
 
 
@@ -244,7 +249,7 @@ class ToolCalls:
         first_seq: int = 0,
     ) -> None:
         for sink in sinks:
-            if not (isinstance(sink, EventSink) or _records(sink)):
+            if not (isinstance(sink, EventSink) or _records_executions(sink)):
                 raise ConfigurationError(
                     f"a sink has a method emit(event) or record(execution), {type(sink).__name__} "
                     "has neither; wrap a function in CallbackSink"
@@ -255,7 +260,7 @@ class ToolCalls:
         self.agent = bounded_name(agent) or "unknown"
         self.server_name = bounded_name(server_name)
         self._sinks = tuple(sinks)
-        self._are_recorded = any(map(_records, sinks))
+        self._are_recorded = any(map(_records_executions, sinks))
         self.lock = threading.RLock()
 
     def planned(
@@ -266,20 +271,20 @@ class ToolCalls:
         The arguments are copied, and hashed without their secrets; others than JSON as text.
         """
         tool, copy = bounded_name(tool) or "unknown", make_json_value(arguments)
-        head = _head(copy) if isinstance(copy, dict) else {}
+        head = _hashed_head(copy) if isinstance(copy, dict) else {}
         text = canonical_json(self.redactor.parameters(tool, head))
-        seq = self._plan(tool, text, args_schema_version)
+        seq = self._plan_call(tool, text, args_schema_version)
         kept = copy if self._are_recorded and isinstance(copy, dict) else None
         return PlannedCall(self, seq, tool, head, kept)
 
     def unreadable(self, tool: str | None, payload: str, *, error_type: str, message: str) -> None:
-        """A call whose payload cannot be read: planned, and ended with an error, at once.
+        """Note a call whose payload cannot be read: planned, and ended with an error.
 
         The payload's hash takes the place of the arguments'. `error_type` is
         `tool_payload_too_large` or `tool_payload_parse_error` (seed 001).
         """
         name = bounded_name(tool) or "unknown"
-        seq = self._plan(name, _masked(payload, self.redactor), None)
+        seq = self._plan_call(name, _mask_text(payload, self.redactor), None)
         # Without a latency, as nothing was asked of the tool.
         PlannedCall(self, seq, name, {}, None).error(error_type, message, latency_ms=math.nan)
 
@@ -289,14 +294,14 @@ class ToolCalls:
             for sink in self._sinks:
                 try:
                     if isinstance(item, Execution):
-                        if _records(sink):
+                        if _records_executions(sink):
                             sink.record(item)
                     elif isinstance(sink, EventSink):
                         sink.emit(item)
                 except Exception as error:  # noqa: BLE001  # any sink of anybody
-                    _complain(type(sink).__name__, error)
+                    _log_failure(type(sink).__name__, error)
 
-    def _plan(self, tool: str, text: str, version: str | None) -> int:
+    def _plan_call(self, tool: str, text: str, version: str | None) -> int:
         """Take a number and hand the planned event over, under one lock: both have one order."""
         with self.lock:
             seq = self.next_seq
@@ -312,11 +317,11 @@ class ToolCalls:
             return seq
 
 
-def _records(sink: object) -> "TypeGuard[ExecutionSink]":
+def _records_executions(sink: object) -> "TypeGuard[ExecutionSink]":
     return hasattr(sink, "record")
 
 
-def _complain(sink: str, error: Exception) -> None:
+def _log_failure(sink: str, error: Exception) -> None:
     """Log that a sink failed, at most once a minute; an error's text may quote an event."""
     now = time.monotonic()
     if now >= _next_complaint.get(sink, 0.0):
@@ -350,26 +355,26 @@ class PlannedCall:
     def ok(self, result: object = None, *, latency_ms: float | None = None) -> None:
         """It succeeded, with a result for recorders; no event holds it.
 
-        The latency is measured since it was planned when it is None.
+        The latency is measured since it was planned when it is `None`.
         """
-        self._end(None, "", latency_ms, result)
+        self._end_call(None, "", latency_ms, result)
 
     def error(self, error_type: str, message: str, *, latency_ms: float | None = None) -> None:
         """It failed, with an `Error` when its type is empty.
 
         In the event the message is masked and cut to 500 characters. The latency is as in `ok`.
         """
-        self._end(error_type or "Error", message, latency_ms)
+        self._end_call(error_type or "Error", message, latency_ms)
 
     def abandon(self) -> None:
-        """The caller gave it up: an error of type `cancelled`, with the time until now.
+        """Note that the caller gave it up, as an error of type `cancelled`.
 
         It is not recorded, for what the tool did is not known.
         """
         self.arguments = None
-        self._end(CANCELLED, "", None)
+        self._end_call(CANCELLED, "", None)
 
-    def _end(
+    def _end_call(
         self, error_type: str | None, message: str, latency_ms: float | None, result: object = None
     ) -> None:
         elapsed_ms = (time.perf_counter() - self._started) * 1000
@@ -386,13 +391,13 @@ class PlannedCall:
             # A clock that was set back is no reason to lose the result.
             latency_ms=max(0.0, latency_ms) if math.isfinite(latency_ms) else None,
             seq=self.seq,
-            error_type=error_type and bounded_name(_masked(error_type, calls.redactor)),
-            message=self._shown(message) if message else None,
+            error_type=error_type and bounded_name(_mask_text(error_type, calls.redactor)),
+            message=self._show_message(message) if message else None,
         )
         calls.hand_over(event)
         if self.arguments is None:
             return
-        execution = execution_of(
+        execution = make_execution(
             # Not made of request and seq: another process may have a request of the same name.
             execution_id=str(uuid4()),
             timestamp=self._started_at,
@@ -414,8 +419,8 @@ class PlannedCall:
         if execution is not None:
             calls.hand_over(execution)
 
-    def _shown(self, message: str) -> str:
-        """What a tool stated, bounded, without secrets and without masked arguments repeated."""
+    def _show_message(self, message: str) -> str:
+        """Return a tool's message, bounded, without secrets and masked arguments."""
         said = FailedCall(
             agent="unknown",
             tool_name=self.tool,
@@ -441,7 +446,7 @@ class EventObserver:
     """
 
     def __init__(self, sinks: Sequence[EventSink], *, redactor: Redactor | None = None) -> None:
-        if any(map(_records, sinks)):
+        if any(map(_records_executions, sinks)):
             raise ConfigurationError(
                 "call_with_reflection records every attempt by itself: leave the recorder out"
             )
@@ -450,7 +455,7 @@ class EventObserver:
         self._lock = threading.RLock()  # a sink may call a tool
         self._requests: dict[str, ToolCalls] = {}  # the last used at the end
         self._first_seq = 0
-        self._new("", 0)  # a sink that is none is refused here, not at the first call
+        self._new_calls("", 0)  # a sink that is none is refused here, not at the first call
 
     def planned(self, attempt: "PlannedAttempt") -> "ObservedAttempt":
         """Note that an attempt is about to be made."""
@@ -460,14 +465,14 @@ class EventObserver:
         with self._lock:
             first_seq = self._first_seq if name else 0
             name = name or attempt.repair_of or attempt.execution_id
-            calls = self._requests.pop(name, None) or self._new(name, first_seq)
+            calls = self._requests.pop(name, None) or self._new_calls(name, first_seq)
             self._requests[name] = calls
             if len(self._requests) > MAX_REQUESTS:
                 forgotten = self._requests.pop(next(iter(self._requests)))
                 self._first_seq = max(self._first_seq, forgotten.next_seq)
             return _ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))
 
-    def _new(self, request_id: str, first_seq: int) -> ToolCalls:
+    def _new_calls(self, request_id: str, first_seq: int) -> ToolCalls:
         return ToolCalls(request_id, self._sinks, redactor=self._redactor, first_seq=first_seq)
 
 

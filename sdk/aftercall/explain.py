@@ -26,7 +26,7 @@ def how_to_install(extra: str, *, of_service: bool = False) -> str:
 
 
 @contextmanager
-def needing(extra: str, what: str) -> Iterator[None]:
+def require_extra(extra: str, what: str) -> Iterator[None]:
     """Around the imports of what an extra brings."""
     try:
         yield
@@ -39,17 +39,19 @@ _ALIKE = 0.74
 """Ratio of `difflib`: `params` to `parameters` has 0.75, `args` to `agent` less."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like `name`, whatever its case and separators.
 
     None when none is near.
     """
-    plain = {_plain(each): each for each in known}
-    found = get_close_matches(_plain(name), plain, n=1, cutoff=_ALIKE)
-    return plain[found[0]] if found else None
+    plain = {_plain_name(each): each for each in known}
+    found = get_close_matches(_plain_name(name), plain, n=1, cutoff=_ALIKE)
+    if found:
+        return plain[found[0]]
+    return None
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return re.sub(r"[\W_]+", " ", name).strip().lower()
 
 
@@ -59,29 +61,33 @@ _MAX_NAME = 60
 """Characters of a caller's own field name that a message repeats."""
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
+def explain_error(error: ValidationError, model: type[BaseModel]) -> str:
     """Return one line that names every faulty field and what it must be.
 
     The model has the names that were probably meant.
     """
     faults = error.errors(include_input=False, include_url=False)
-    return _joined(faults, lambda fault: _sentence(fault, model))
+    return _join_faults(faults, lambda fault: _fault_sentence(fault, model))
 
 
 def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str:
     """Return one line that names every faulty parameter and field of a request and what it must be.
 
     The `loc` of each of FastAPI's faults begins with its place: path, query or body. The model is
-    the body's; None where there is none.
+    the body's; None without one.
     """
-    return _joined(faults, lambda fault: _request_sentence(fault, model))
+    return _join_faults(faults, lambda fault: _request_sentence(fault, model))
 
 
-def _joined(faults: Sequence[Any], sentence: Callable[[Any], str]) -> str:
+def _join_faults(faults: Sequence[Any], sentence: Callable[[Any], str]) -> str:
     # A misspelt field also shows as a missing one; its own sentence is the more helpful.
-    first = sorted(faults, key=lambda fault: bool(fault["type"] != "extra_forbidden"))[:_SHOWN]
-    more = [f"and {len(faults) - _SHOWN} more"] if len(faults) > _SHOWN else []
-    return "; ".join([*map(sentence, first), *more])
+    misspelt = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    others = [fault for fault in faults if fault["type"] != "extra_forbidden"]
+    sentences = [sentence(fault) for fault in (misspelt + others)[:_SHOWN]]
+    more = len(faults) - _SHOWN
+    if more > 0:
+        sentences.append(f"and {more} more")
+    return "; ".join(sentences)
 
 
 def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
@@ -89,24 +95,30 @@ def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
     if place == "body" and fault["type"] == "model_attributes_type" and not location:
         return "the body must be a JSON object"
     if place == "body" and model is not None:
-        return _sentence({**fault, "loc": tuple(location)}, model)
-    name = ".".join(_names(tuple(location)))  # one of a repeated parameter has its number behind
+        return _fault_sentence({**fault, "loc": tuple(location)}, model)
+    name = ".".join(
+        _location_names(tuple(location))
+    )  # one of a repeated parameter has its number behind
     if fault["type"] == "extra_forbidden":
         return f"unknown parameter `{name}`; see /docs for those there are"
-    return f"{name}: {_problem(fault)}" if name else _problem(fault)
+    if name:
+        return f"{name}: {_fault_problem(fault)}"
+    return _fault_problem(fault)
 
 
-def _sentence(fault: Any, model: type[BaseModel]) -> str:
-    path = ".".join(_names(fault["loc"]))
+def _fault_sentence(fault: Any, model: type[BaseModel]) -> str:
+    path = ".".join(_location_names(fault["loc"]))
     if fault["type"] == "extra_forbidden":
         return _unknown_field(fault["loc"], model)
     if fault["type"] == "string_unicode":  # without a path when it is a field's own name
         return f"{path or 'a field name'}: contains a lone surrogate, which is not Unicode text"
-    message = _problem(fault)
-    return f"{path}: {message}" if path else message
+    message = _fault_problem(fault)
+    if path:
+        return f"{path}: {message}"
+    return message
 
 
-def _problem(fault: Any) -> str:
+def _fault_problem(fault: Any) -> str:
     if fault["type"] == "missing":
         return "is missing"
     if fault["type"] == "too_long" and fault["ctx"]["field_type"] == "Value":
@@ -117,17 +129,19 @@ def _problem(fault: Any) -> str:
 
 
 def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    *parents, name = _names(location)
+    *parents, name = _location_names(location)
     where = ".".join(parents)
     owner = _model_at(location[:-1], model)
-    known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
-    near = nearest(name, known)
+    known = []
+    if owner:
+        known = [field.alias or name for name, field in owner.model_fields.items()]
+    near = nearest_name(name, known)
     cure = f"did you mean `{near}`?" if near else f"known are {', '.join(known)}"
     place = f" in `{where}`" if where else ""
     return f"unknown field `{name}`{place}; {cure}"
 
 
-def _names(location: tuple[int | str, ...]) -> Iterator[str]:
+def _location_names(location: tuple[int | str, ...]) -> Iterator[str]:
     for part in location:
         text = str(part)
         yield text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}…"
@@ -136,15 +150,17 @@ def _names(location: tuple[int | str, ...]) -> Iterator[str]:
 def _model_at(location: tuple[int | str, ...], model: type[BaseModel]) -> type[BaseModel] | None:
     """Return the model whose field is at `location`; None where the path leaves the models.
 
-    A part that is no field is a place in a list, or a key, of which the model is the same.
+    A part that is no field is a place in a list, or a key; the model stays the same.
     """
     current = _first_model(model)  # of a body that is a list the model of its items
     for part in location:
         if current is None:
             return None
-        by_alias = {field.alias or name: field for name, field in current.model_fields.items()}
-        field = by_alias.get(str(part)) or current.model_fields.get(str(part))
-        current = _first_model(field.annotation) if field else current
+        fields = current.model_fields
+        by_alias = {field.alias or name: field for name, field in fields.items()}
+        field = by_alias.get(str(part)) or fields.get(str(part))
+        if field:
+            current = _first_model(field.annotation)
     return current
 
 

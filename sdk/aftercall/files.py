@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from aftercall.places import unlock, user_place
+from aftercall.places import unlock_file, user_place
 
 
 def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home."""
+    """Return the folder `aftercall` below a variable such as `XDG_CACHE_HOME`."""
     return Path(user_place(variable, below_home, environ))
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the service of this user keeps its data, unless a command line states otherwise."""
+    """Return where this user's service keeps its data by default."""
     given = environ.get("AFTERCALL_DATA_DIR")
     return Path(given) if given else default_data_folder(environ)
 
 
 def default_data_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Where this platform keeps a user's data: XDG, or macOS's own place."""
+    """Return where this platform keeps a user's data: XDG, or macOS's own place."""
     place = "Library/Application Support" if platform == "darwin" else ".local/share"
     return user_folder("XDG_DATA_HOME", place, environ)
 
@@ -40,7 +40,7 @@ def key_file(path: Path) -> bytes:
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.parent):
+        with hold_lock(path.parent):
             if not path.exists():  # else another process was first, and its key is the key
                 replace_file(path, secrets.token_bytes(32), mode=0o600)
     key = path.read_bytes()
@@ -98,14 +98,14 @@ def replace_file(target: Path, content: bytes, *, mode: int = 0o666) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Alone among those who lock this file or folder; waits for the others."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the descriptor, also when killed
         yield
     finally:
-        unlock(descriptor)
+        unlock_file(descriptor)
 
 
 GATEWAYS_LOCK = "gateways.lock"
@@ -126,4 +126,4 @@ def append_line(path: Path, line: bytes) -> None:
         if os.write(descriptor, line) < len(line):
             raise OSError("the line was cut short")  # the disk is full; the next one knows
     finally:
-        unlock(descriptor)
+        unlock_file(descriptor)

@@ -11,13 +11,13 @@ _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 
 def plain_schema(schema: JsonObject) -> JsonObject:
     """Return a schema in the words of JSON Schema: `nullable`, and bounds that a flag excludes."""
-    found = _plain(schema)
+    found = _plain_schema(schema)
     return found if isinstance(found, dict) else schema
 
 
-def _plain(part: JsonValue) -> JsonValue:
+def _plain_schema(part: JsonValue) -> JsonValue:
     if isinstance(part, list):
-        return [_plain(each) for each in part]
+        return [_plain_schema(each) for each in part]
     if not isinstance(part, dict):
         return part
     plain: JsonObject = {}
@@ -25,9 +25,9 @@ def _plain(part: JsonValue) -> JsonValue:
         if key in _OF_VALUES:
             plain[key] = value
         elif key in _OF_NAMES and isinstance(value, dict):
-            plain[key] = {name: _plain(each) for name, each in value.items()}
+            plain[key] = {name: _plain_schema(each) for name, each in value.items()}
         else:
-            plain[key] = _plain(value)
+            plain[key] = _plain_schema(value)
     for exclusive, bound in _BOUNDS:
         is_flag = plain.get(exclusive)
         if is_flag is True and bound in plain:

@@ -49,14 +49,14 @@ def check_json_value(value: object) -> JsonValue:
     """
     if _is_clean(value, MAX_DEPTH):
         return value  # type: ignore[return-value]  # _is_clean has just shown it
-    _refuse(value, "", MAX_DEPTH)
+    _refuse_value(value, "", MAX_DEPTH)
     # All of it is JSON or a subclass of it: once through text it is in exact types.
     plain: JsonValue = json.loads(json.dumps(value))
     return plain
 
 
 def check_json_object(value: object) -> JsonObject:
-    """As `check_json_value`, for an object; anything else is refused as well."""
+    """Check an object as `check_json_value` does; anything else is refused as well."""
     if not isinstance(value, dict):
         raise InvalidJsonValueError(f"must be a JSON object, not {_type_name(value)}")
     return check_json_value(value)  # type: ignore[return-value]  # an object stays an object
@@ -73,14 +73,17 @@ def replace_unstorable(value: object) -> object:
     """Return a value with what no store can hold replaced by something that shows it.
 
     NUL and lone surrogates become U+FFFD, also in keys; NaN and infinities the texts `NaN`,
-    `Infinity` and `-Infinity`; integers beyond 64 bits their digits as text. What a tool stated is
-    kept that way, and its call is not lost. A clean value is returned itself; types that JSON does
-    not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to refuse.
+    `Infinity` and `-Infinity`; integers beyond 64 bits their digits as text. Anything that a tool
+    stated is kept that way, and its call is not lost. A clean value is returned itself; types that
+    JSON does not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to
+    refuse.
     """
-    return value if _is_clean(value, MAX_DEPTH) else _replaced(value, MAX_DEPTH)
+    if _is_clean(value, MAX_DEPTH):
+        return value
+    return _clean_value(value, MAX_DEPTH)
 
 
-def _replaced(value: object, depth: int) -> object:
+def _clean_value(value: object, depth: int) -> object:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -89,11 +92,11 @@ def _replaced(value: object, depth: int) -> object:
         return _bounded_text(value)
     if depth > 0 and isinstance(value, dict):
         return {
-            clean_text(key) if isinstance(key, str) else key: _replaced(item, depth - 1)
+            clean_text(key) if isinstance(key, str) else key: _clean_value(item, depth - 1)
             for key, item in value.items()
         }
     if depth > 0 and isinstance(value, list):
-        return [_replaced(item, depth - 1) for item in value]
+        return [_clean_value(item, depth - 1) for item in value]
     return value
 
 
@@ -104,16 +107,16 @@ def make_json_value(value: object) -> JsonValue:
     and lone surrogates U+FFFD; integers beyond 64 bits, what is too deep, holds itself or is of a
     foreign type becomes its (bounded) text.
     """
-    return _made(value, MAX_DEPTH, (), [sys.maxsize])
+    return _make_value(value, MAX_DEPTH, (), [sys.maxsize])
 
 
 def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonValue:
-    """As `make_json_value`, with at most about `max_chars` characters of text, 20 levels deep.
+    """Return a JSON value of at most about `max_chars` characters, 20 levels deep.
 
     Long texts end in an ellipsis; of long arrays and objects the first members are kept. The work
     is bounded like the outcome, whatever the size of `value`. Never raises.
     """
-    return _made(value, 20, (), [max_chars])
+    return _make_value(value, 20, (), [max_chars])
 
 
 def bounded_text(text: str, max_chars: int) -> str:
@@ -136,7 +139,7 @@ def read_json(text: str | bytes, **options: Any) -> Any:
 
 
 def json_or_none(text: str) -> Any:
-    """Return the value of a JSON text; None for what is none."""
+    """Return the value of a JSON text; None for anything else."""
     try:
         return read_json(text)
     except (ValueError, RecursionError):
@@ -152,7 +155,7 @@ def printable_json(value: JsonValue) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
-def quoted(value: object, max_chars: int) -> str:
+def quote_text(value: object, max_chars: int) -> str:
     """Foreign text, or any value, for a reader: as `printable_json`, cut to its first characters.
 
     It cannot pass for a line of ours, nor turn the direction of one around.
@@ -162,16 +165,20 @@ def quoted(value: object, max_chars: int) -> str:
 
 def bounded_name(text: str | None) -> str | None:
     """Return a clean name of at most 256 characters; None when nothing is left of it."""
-    return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
+    if text:
+        return clean_text(text).strip()[:MAX_NAME_CHARS] or None
+    return None
 
 
-def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]) -> JsonValue:
+def _make_value(
+    value: object, depth: int, parents: tuple[int, ...], budget: list[int]
+) -> JsonValue:
     """`budget` is the number of characters that are left."""
     try:
         if isinstance(value, str):
-            return _spend(str.__str__(value), budget)
+            return _spend_budget(str.__str__(value), budget)
         if isinstance(value, float) and not math.isfinite(value):
-            return _spend(_NOT_FINITE[repr(float(value))], budget)
+            return _spend_budget(_NOT_FINITE[repr(float(value))], budget)
         if value is None or isinstance(value, bool | float):
             budget[0] -= _SCALAR_COST
             return float.__float__(value) if isinstance(value, float) else value
@@ -180,7 +187,7 @@ def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]
             return int.__int__(value)
         is_container = isinstance(value, Mapping | list | tuple | set | frozenset)
         if not is_container or depth <= 0 or id(value) in parents:
-            return _spend(_bounded_text(value), budget)
+            return _spend_budget(_bounded_text(value), budget)
         parents = (*parents, id(value))
         made: dict[str, JsonValue] = {}
         items: list[JsonValue] = []
@@ -188,17 +195,17 @@ def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]
             if budget[0] <= 0:
                 break
             if isinstance(value, Mapping):
-                name = _spend(_key_text(item), budget)
-                made[name] = _made(value[item], depth - 1, parents, budget)
+                name = _spend_budget(_key_text(item), budget)
+                made[name] = _make_value(value[item], depth - 1, parents, budget)
             else:
-                items.append(_made(item, depth - 1, parents, budget))
+                items.append(_make_value(item, depth - 1, parents, budget))
     # A proxy of nothing, or a dict that another thread is filling.
     except Exception:  # noqa: BLE001
-        return _spend(f"<{type(value).__name__}>", budget)
+        return _spend_budget(f"<{type(value).__name__}>", budget)
     return made if isinstance(value, Mapping) else items
 
 
-def _spend(text: str, budget: list[int]) -> str:
+def _spend_budget(text: str, budget: list[int]) -> str:
     kept = bounded_text(text, max(budget[0], 1))
     budget[0] -= len(kept) + _SCALAR_COST
     return kept
@@ -207,7 +214,9 @@ def _spend(text: str, budget: list[int]) -> str:
 def _key_text(key: object) -> str:
     if isinstance(key, str):
         return str.__str__(key)
-    return str(key) if key is None or isinstance(key, bool | float) else _bounded_text(key)
+    if key is None or isinstance(key, bool | float):
+        return str(key)
+    return _bounded_text(key)
 
 
 def _bounded_text(value: object) -> str:
@@ -248,10 +257,12 @@ def canonical_json(value: JsonValue) -> str:
 
     `1` and `1.0` differ: a tool may show them apart.
     """
-    return int.__repr__(value) if type(value) is int else _CANONICAL.encode(value)
+    if type(value) is int:
+        return int.__repr__(value)
+    return _CANONICAL.encode(value)
 
 
-def exceeds(value: JsonValue, values: int, chars: int) -> bool:
+def exceeds_size(value: JsonValue, values: int, chars: int) -> bool:
     """Return whether a value holds more values than that, or more characters of text.
 
     Stops there.
@@ -274,7 +285,7 @@ def exceeds(value: JsonValue, values: int, chars: int) -> bool:
 def content_hash(value: JsonValue) -> str:
     """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
     # The encoder in C lets no other thread run meanwhile; this one does, and is slower.
-    is_large = exceeds(value, 20_000, sys.maxsize)
+    is_large = exceeds_size(value, 20_000, sys.maxsize)
     text = "".join(_CANONICAL.iterencode(value)) if is_large else _CANONICAL.encode(value)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -312,7 +323,7 @@ def _is_clean(value: Any, depth: int) -> bool:
     return False
 
 
-def _refuse(value: Any, path: str, depth: int) -> None:
+def _refuse_value(value: Any, path: str, depth: int) -> None:
     """Name the first fault and its place; only called when there is one, so it need not be fast."""
     problem = None
     if isinstance(value, str):
@@ -322,13 +333,14 @@ def _refuse(value: Any, path: str, depth: int) -> None:
             problem = f"is {value}, which is not a JSON number; send null or a finite number"
     elif isinstance(value, dict | list):
         if depth <= 0:
-            path, problem = path[:80], f"is nested deeper than {MAX_DEPTH} levels"
+            path = path[:80]
+            problem = f"is nested deeper than {MAX_DEPTH} levels"
         members = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in members if problem is None else ():
             if isinstance(value, dict) and (key_problem := _key_problem(key)):
                 problem = key_problem
                 break
-            _refuse(item, f"{path}.{key}" if path else str(key), depth - 1)
+            _refuse_value(item, f"{path}.{key}" if path else str(key), depth - 1)
     elif isinstance(value, int):
         if abs(value) > MAX_INTEGER:
             problem = "is an integer of more than 64 bits; send it as text"
@@ -347,7 +359,9 @@ def _key_problem(key: object) -> str | None:
 
 def _text_problem(text: str) -> str | None:
     if text.isascii():
-        return "contains a NUL character" if "\x00" in text else None
+        if "\x00" in text:
+            return "contains a NUL character"
+        return None
     if "\x00" in text:
         return "contains a NUL character"
     try:

@@ -15,15 +15,17 @@ def read_jsonc(text: str) -> Any:
     """Return the value of a text of JSON; comments, last commas and a byte order mark are skipped.
 
     Raises:
-        ValueError: it is none, or a key stands twice in an object.
+        ValueError: the text is no JSON, or a key stands twice in an object.
     """
-    plain = _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text.removeprefix("\ufeff")))
+    plain = _LAST_COMMA.sub(
+        _blank_comment, _COMMENT.sub(_blank_comment, text.removeprefix("\ufeff"))
+    )
     try:
         return json.loads(plain, object_pairs_hook=unique_members)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def _blank(found: re.Match[str]) -> str:
+def _blank_comment(found: re.Match[str]) -> str:
     """Return nothing instead of a comment; its line ends stay, so that errors name the line."""
     return found[0] if found[0][0] == '"' else "\n" * found[0].count("\n")

@@ -11,31 +11,31 @@ from dataclasses import dataclass
 from aftercall.json_patch import (
     JsonPatchError,
     Operation,
+    make_pointer,
     parse_pointer,
-    pointer,
     same_json,
-    value_at,
+    value_at_pointer,
 )
 from aftercall.json_values import JsonObject, JsonValue
 
 _Path = tuple[str | int, ...]
 
 
-def leaves(tree: JsonValue) -> dict[str, JsonValue]:
+def leaves_by_path(tree: JsonValue) -> dict[str, JsonValue]:
     """Return the leaves of a JSON value by their JSON Pointers, in its order.
 
     A value without members is its own only leaf, under the pointer "".
     """
-    return {pointer(path): value for path, value in _leaves(tree, ())}
+    return {make_pointer(path): value for path, value in _walk_leaves(tree, ())}
 
 
-def _leaves(value: JsonValue, path: _Path) -> Iterator[tuple[_Path, JsonValue]]:
+def _walk_leaves(value: JsonValue, path: _Path) -> Iterator[tuple[_Path, JsonValue]]:
     if isinstance(value, dict) and value:
         for key, member in value.items():
-            yield from _leaves(member, (*path, key))
+            yield from _walk_leaves(member, (*path, key))
     elif isinstance(value, list) and value:
         for index, member in enumerate(value):
-            yield from _leaves(member, (*path, index))
+            yield from _walk_leaves(member, (*path, index))
     else:
         yield path, value
 
@@ -53,17 +53,17 @@ def untouched_leaves_changed(
     Raises:
         JsonPatchError: an operation does not fit `before`.
     """
-    root = _places(before, ())
+    root = _walk_places(before, ())
     for operation in operations:
         try:
-            _follow(root, operation)
+            _follow_operation(root, operation)
         except (LookupError, ValueError) as error:
             raise JsonPatchError(f"{operation.path} does not fit the document") from error
-    kept = leaves(before)
+    kept = leaves_by_path(before)
     return [
         origin
-        for path, origin in _untouched(root, ())
-        if not _holds(after, pointer(path), kept[origin])
+        for path, origin in _walk_untouched(root, ())
+        if not _holds_value(after, make_pointer(path), kept[origin])
     ]
 
 
@@ -75,29 +75,29 @@ class _Place:
     members: "dict[str, _Place] | list[_Place] | None" = None
 
 
-def _places(value: JsonValue, path: _Path | None) -> _Place:
+def _walk_places(value: JsonValue, path: _Path | None) -> _Place:
     """Return the places of a value at a path of the first document; None for a new value."""
     members: dict[str, _Place] | list[_Place] | None = None
     if isinstance(value, dict):
         members = {
-            key: _places(member, None if path is None else (*path, key))
+            key: _walk_places(member, None if path is None else (*path, key))
             for key, member in value.items()
         }
     elif isinstance(value, list):
         members = [
-            _places(member, None if path is None else (*path, index))
+            _walk_places(member, None if path is None else (*path, index))
             for index, member in enumerate(value)
         ]
-    return _Place(None if members or path is None else pointer(path), members)
+    return _Place(None if members or path is None else make_pointer(path), members)
 
 
-def _follow(root: _Place, operation: Operation) -> None:
+def _follow_operation(root: _Place, operation: Operation) -> None:
     *parents, last = parse_pointer(operation.path)
     place = root
     for part in parents:
-        place = _member(place, part)
+        place = _member_place(place, part)
     place.origin = None  # an empty container is given a member
-    new = _places(operation.value, None)
+    new = _walk_places(operation.value, None)
     if isinstance(place.members, dict):
         if operation.op != "add":
             del place.members[last]
@@ -121,7 +121,7 @@ def _put_into_list(members: list[_Place], part: str, new: _Place, op: str) -> No
         members[index] = new
 
 
-def _member(place: _Place, part: str) -> _Place:
+def _member_place(place: _Place, part: str) -> _Place:
     if isinstance(place.members, dict):
         return place.members[part]
     if isinstance(place.members, list):
@@ -129,19 +129,19 @@ def _member(place: _Place, part: str) -> _Place:
     raise LookupError(part)
 
 
-def _untouched(place: _Place, path: _Path) -> Iterator[tuple[_Path, str]]:
+def _walk_untouched(place: _Place, path: _Path) -> Iterator[tuple[_Path, str]]:
     if place.origin is not None:
         yield path, place.origin
     if isinstance(place.members, dict):
         for key, member in place.members.items():
-            yield from _untouched(member, (*path, key))
+            yield from _walk_untouched(member, (*path, key))
     elif isinstance(place.members, list):
         for index, member in enumerate(place.members):
-            yield from _untouched(member, (*path, index))
+            yield from _walk_untouched(member, (*path, index))
 
 
-def _holds(document: JsonObject, path: str, value: JsonValue) -> bool:
+def _holds_value(document: JsonObject, path: str, value: JsonValue) -> bool:
     try:
-        return same_json(value_at(document, path), value)
+        return same_json(value_at_pointer(document, path), value)
     except JsonPatchError:
         return False

@@ -54,7 +54,7 @@ class McpResultReader(OutcomeReader):
 
         That is the structured content, or else the text, with other blocks by their kind only.
         """
-        if (seen := _McpResult.of(result)) is None:
+        if (seen := _McpResult.from_result(result)) is None:
             return super().read(result)
         failure = outcomes.error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
         if failure is None and seen.is_error:
@@ -73,12 +73,12 @@ class McpResultReader(OutcomeReader):
 
         The structured content as it was, or else the whole text.
         """
-        if (seen := _McpResult.of(result)) is None:
+        if (seen := _McpResult.from_result(result)) is None:
             return result
         return (
             "\n".join(seen.shown)
             if seen.structured is None
-            else outcomes.unwrapped(seen.structured)
+            else outcomes.unwrap_structured(seen.structured)
         )
 
 
@@ -91,27 +91,28 @@ class _McpResult:
     meta: Mapping[str, object] | None
 
     @classmethod
-    def of(cls, result: object) -> "_McpResult | None":
-        blocks = _member(result, "content")
+    def from_result(cls, result: object) -> "_McpResult | None":
+        blocks = _member_of(result, "content")
         if not isinstance(blocks, list):
             return None
-        kinds = [_member(block, "type") for block in blocks]
+        kinds = [_member_of(block, "type") for block in blocks]
         if not all(isinstance(kind, str) for kind in kinds):
             return None
         parts = [
-            (kind, str(_member(block, "text"))) for kind, block in zip(kinds, blocks, strict=True)
+            (kind, str(_member_of(block, "text")))
+            for kind, block in zip(kinds, blocks, strict=True)
         ]
-        meta = _member(result, "_meta", "meta")
+        meta = _member_of(result, "_meta", "meta")
         return cls(
-            is_error=_member(result, "isError", "is_error") is True,
+            is_error=_member_of(result, "isError", "is_error") is True,
             texts=[text for kind, text in parts if kind == "text"],
             shown=[text if kind == "text" else f"<{kind}>" for kind, text in parts],
-            structured=_member(result, "structuredContent", "structured_content"),
+            structured=_member_of(result, "structuredContent", "structured_content"),
             meta=meta if isinstance(meta, Mapping) else None,
         )
 
 
-def _member(value: object, *names: str) -> object:
+def _member_of(value: object, *names: str) -> object:
     for name in names:
         try:
             found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

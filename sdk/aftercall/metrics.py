@@ -8,9 +8,9 @@ from threading import Lock
 from typing import Literal
 
 from aftercall.events import ToolCallEvent, ToolCallResult
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 
-with needing("metrics", "aftercall.metrics"):
+with require_extra("metrics", "aftercall.metrics"):
     from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 OTHER = "other"
@@ -30,8 +30,8 @@ Status = Literal["ok", "error"]
 def tool_label(tool: str, server_name: str | None = None) -> str:
     """Return the label of a tool: `name`, or `server/name` where its server is known.
 
-    The first 128 characters. What cannot be printed (line breaks, NUL, lone surrogates, marks of
-    direction) becomes U+FFFD. A tool that is really called `other` is `other (tool)`.
+    The first 128 characters. Anything that cannot be printed (line breaks, NUL, lone surrogates,
+    marks of direction) becomes U+FFFD. A tool that is really called `other` is `other (tool)`.
     """
     label = f"{server_name}/{tool}" if server_name else tool or "unknown"
     label = "".join(char if char.isprintable() else "\ufffd" for char in label[:MAX_CHARS])
@@ -66,7 +66,7 @@ class ToolCallMetrics:
         self._labels: set[str] = set()
         self._lock = Lock()
         # Both names are on the page from the start: a rate misses the event that it begins with.
-        self._begin(OTHER)
+        self._begin_label(OTHER)
         self._latency.labels(OTHER)
 
     @property
@@ -87,7 +87,7 @@ class ToolCallMetrics:
         with self._lock:
             if label not in self._labels:
                 if self.labels < self._max_tools:
-                    self._begin(label)
+                    self._begin_label(label)
                 else:
                     label = OTHER
         self._calls.labels(label, status).inc()
@@ -105,7 +105,7 @@ class ToolCallMetrics:
         # The moments at which series began are of no use to anyone.
         return b"".join(line for line in lines if b"_created" not in line.partition(b"{")[0])
 
-    def _begin(self, label: str) -> None:
+    def _begin_label(self, label: str) -> None:
         self._labels.add(label)
         for status in ("ok", "error"):  # both, so that there is a share before the first error
             self._calls.labels(label, status)

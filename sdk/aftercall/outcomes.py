@@ -10,8 +10,8 @@
 
 Nothing here, and nothing that reads outcomes, turns a success into a failure by reading its text.
 
-A mapping is a typed error only where it says so unmistakably: its `status` or `outcome` is `error`,
-and it names a type of the shared vocabulary (`wrong_tool_boundary`, `low_utility`,
+A mapping is a typed error only where it states so unmistakably: its `status` or `outcome` is
+`error`, and it names a type of the shared vocabulary (`wrong_tool_boundary`, `low_utility`,
 `contract_violation`), or it has the very form of a serialised `Outcome`: a tool that *reports on*
 failures has succeeded. Where something else states that the call failed (`isError`, an exit status,
 an exception), any type is read, if the mapping holds nothing else than an error does.
@@ -19,7 +19,7 @@ an exception), any type is read, if the mapping holds nothing else than an error
 Referral metadata is read tolerantly, whatever the style of keys, and is strict in the result. A
 lone text is several only where it is unmistakably a list: lines, parts between arrows, semicolons
 or bars, and parts between commas (or ` + `) that are all short names of at most three words without
-an `and` inside (`transport, extraction`, but not `read, parse and render it`). Of more than the
+an `and` inside (`transport, extraction`, but not `read, parse and render it`). From more than the
 wire allows, the first are kept. Doing it twice changes nothing.
 """
 
@@ -118,7 +118,9 @@ class _Error:
     def __get__(self, outcome: "Outcome[Any]", owner: type) -> ExecutionError | None: ...
 
     def __get__(self, outcome: "Outcome[Any] | None", owner: type) -> object:
-        return _failed if outcome is None else outcome.failure
+        if outcome is None:
+            return _make_failed
+        return outcome.failure
 
 
 @dataclass(frozen=True)  # no slots: they break `Outcome[T](...)` on 3.11
@@ -126,8 +128,8 @@ class Outcome(Generic[ValueT]):
     """A success with its value, or a typed error. Make one by `ok`, `error`, or a referral's name.
 
     `status` is the tool's own word for its success, such as `success_no_parse`; kept, never
-    reinterpreted. `error` (and `failure`) is what the tool says of its failure, or None. Called on
-    the class, it makes one: `Outcome.error(error_type, message, details=..., **metadata)`, where
+    reinterpreted. `error` (and `failure`) is what the tool states of its failure, or None. Called
+    on the class, it makes one: `Outcome.error(error_type, message, details=..., **metadata)`, where
     the metadata go to the details.
     """
 
@@ -139,7 +141,7 @@ class Outcome(Generic[ValueT]):
     @classmethod
     def ok(cls, value: OtherT, status: str | None = None) -> "Outcome[OtherT]":
         """Return a success, weak or not: it stays one, also with a status that is no text."""
-        return Outcome(value, bounded_text(words_of(status), MAX_NAME_CHARS) or None)
+        return Outcome(value, bounded_text(message_text(status), MAX_NAME_CHARS) or None)
 
     @classmethod
     def wrong_tool_boundary(
@@ -164,7 +166,7 @@ class Outcome(Generic[ValueT]):
             "suggested_split": suggested_split,
             "evidence": evidence,
         }
-        return _failed("wrong_tool_boundary", message, details={**metadata, **fields})
+        return _make_failed("wrong_tool_boundary", message, details={**metadata, **fields})
 
     @classmethod
     def low_utility(
@@ -174,7 +176,7 @@ class Outcome(Generic[ValueT]):
 
         `evidence` states why, in short.
         """
-        return _failed("low_utility", message, details={**metadata, "evidence": evidence})
+        return _make_failed("low_utility", message, details={**metadata, "evidence": evidence})
 
     @classmethod
     def coerce(cls, returned: object) -> "Outcome[Any]":
@@ -216,7 +218,7 @@ class Outcome(Generic[ValueT]):
         return {"outcome": "error", "error": dumped}
 
 
-def _failed(
+def _make_failed(
     error_type: str,
     message: str = "",
     *,
@@ -236,22 +238,22 @@ def log_line(outcome: Outcome[object], *, tool: str | None = None) -> str:
     error = outcome.error
     fields: dict[str, object] = {
         "outcome": "ok" if error is None else "error",
-        "tool": _quoted(tool),
-        "status": _quoted(outcome.status),
+        "tool": _quote_text(tool),
+        "status": _quote_text(outcome.status),
     }
     if error is not None:
-        fields["type"] = _quoted(error.type)
+        fields["type"] = _quote_text(error.type)
         if (referral := referral_of(error)) is not None:
-            axes = [_quoted(axis) for axis in referral.boundary_axes[:5]]
+            axes = [_quote_text(axis) for axis in referral.boundary_axes[:5]]
             axes += ["..."] * (len(referral.boundary_axes) > 5)
             fields["axes"] = axes and f"[{','.join(axes)}]"
             fields["split"] = len(referral.suggested_split)
             fields["evidence"] = "yes" if referral.evidence else "no"
-        fields["message"] = _quoted(error.message, 200)
+        fields["message"] = _quote_text(error.message, 200)
     return bounded_text(" ".join(f"{name}={value}" for name, value in fields.items() if value), 500)
 
 
-def _quoted(text: str | None, max_chars: int = 80) -> str:
+def _quote_text(text: str | None, max_chars: int = 80) -> str:
     if text is None:
         return ""
     return json.dumps(_one_line(DEFAULT_REDACTOR.text(text), max_chars), ensure_ascii=False)
@@ -266,7 +268,7 @@ def error_in_result(
 
     The texts of one that does not say `is_error` are never read: a tool may have read such a text.
     """
-    found = typed_error(unwrapped(structured), has_failed=is_error)
+    found = typed_error(unwrap_structured(structured), has_failed=is_error)
     if found is None and is_error:
         found = next((each for text in texts if (each := typed_error_in_text(text))), None)
     return found
@@ -278,10 +280,10 @@ def status_in_result(structured: object, meta: Mapping[str, object] | None) -> s
     In the result's `_meta`, or else its own `status`.
     """
     stated = (meta or {}).get(STATUS_KEY)
-    return Outcome.coerce({"status": stated} if stated else unwrapped(structured)).status
+    return Outcome.coerce({"status": stated} if stated else unwrap_structured(structured)).status
 
 
-def unwrapped(structured: object) -> object:
+def unwrap_structured(structured: object) -> object:
     """Structured content as the tool returned it: FastMCP puts what is no object under `result`."""
     if isinstance(structured, dict) and structured.keys() == {"result"}:
         return structured["result"]
@@ -291,7 +293,7 @@ def unwrapped(structured: object) -> object:
 def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | None:
     """Return the typed error that a value is.
 
-    None when it is none, or not unmistakably. Never raises.
+    None when it is no error, or not unmistakably. Never raises.
 
     With `has_failed` something else states that the call failed, so that this can only say how.
     """
@@ -303,20 +305,20 @@ def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | 
             and not value["value"]
         ):
             value = {"outcome": "error", "error": value["failure"]}
-        return _read(value, has_failed=has_failed) if isinstance(value, Mapping) else None
+        return _read_error(value, has_failed=has_failed) if isinstance(value, Mapping) else None
     except Exception:  # noqa: BLE001  # a foreign mapping may raise anything when it is looked at
         return None
 
 
-def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError | None:
+def _read_error(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError | None:
     if len(value) > 1_000:
         return None
-    outer = {_folded(key): item for key, item in value.items() if isinstance(key, str)}
+    outer = {_fold_key(key): item for key, item in value.items() if isinstance(key, str)}
     if not any(str(outer.get(key)).strip().lower() == "error" for key in ("status", "outcome")):
         return None
     error = value.get("error", outer.get("error"))
     within: Mapping[object, object] = error if isinstance(error, Mapping) else {}
-    inner = {_folded(key): item for key, item in within.items()}
+    inner = {_fold_key(key): item for key, item in within.items()}
     kind = outer.get("errortype") or inner.get("type") or inner.get("errortype")
     if not isinstance(kind, str) or not kind.strip():
         return None
@@ -330,7 +332,7 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
     details: dict[str, object] = {}
     for place, own in ((value, _OF_AN_ERROR), (within, _OF_AN_ERROR | {"type"})):
         for key, item in place.items():
-            name = _folded(key)
+            name = _fold_key(key)
             if name in _HELD and isinstance(item, Mapping):
                 details |= {str(each): held for each, held in item.items()}
             elif isinstance(key, str) and item is not None and (name not in own or name in _HELD):
@@ -342,7 +344,7 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
     stacks = (place.get("stack") for place in (outer, inner))
     return make_error(
         kind,
-        next((words for each in texts if (words := words_of(each))), ""),
+        next((words for each in texts if (words := message_text(each))), ""),
         code=next((str(code) for code in codes if code != ""), None),
         stack=next((stack for stack in stacks if stack and isinstance(stack, str)), None),
         details=details,
@@ -355,7 +357,9 @@ def typed_error_in_text(text: str) -> ExecutionError | None:
     None for any other. Never raises.
     """
     held = _object_in(text) if '"error"' in text.lower() else None
-    return None if held is None else typed_error(held, has_failed=True)
+    if held is None:
+        return None
+    return typed_error(held, has_failed=True)
 
 
 def make_error(
@@ -373,10 +377,10 @@ def make_error(
     kind = canonical_type(error_type)
     return ExecutionError(
         type=kind,
-        message=bounded_text(words_of(message), MAX_MESSAGE_CHARS),
+        message=bounded_text(message_text(message), MAX_MESSAGE_CHARS),
         code=None if code is None else bounded_text(str(code), MAX_NAME_CHARS),
         stack=None if stack is None else bounded_text(stack, MAX_MESSAGE_CHARS),
-        details=normalised_details(details) if kind in REFERRALS else _bounded(details),
+        details=normalised_details(details) if kind in REFERRALS else _bound_details(details),
     )
 
 
@@ -421,12 +425,16 @@ def error_of(said: object) -> ExecutionError:
 def _object_in(text: str) -> Mapping[str, object] | None:
     bare = text.strip() if len(text) <= _MAX_TEXT else ""
     held = json_or_none(bare) if bare.startswith("{") and bare.endswith("}") else None
-    return held if isinstance(held, dict) else None
+    if isinstance(held, dict):
+        return held
+    return None
 
 
-def _bounded(details: Mapping[str, object]) -> JsonObject:
+def _bound_details(details: Mapping[str, object]) -> JsonObject:
     bounded = bounded_json(details, max_chars=MAX_MESSAGE_CHARS)
-    return bounded if isinstance(bounded, dict) else {}
+    if isinstance(bounded, dict):
+        return bounded
+    return {}
 
 
 def canonical_type(error_type: str) -> str:
@@ -434,16 +442,20 @@ def canonical_type(error_type: str) -> str:
 
     Others as is.
     """
-    shared = _SHARED.get(_folded(error_type))
+    shared = _SHARED.get(_fold_key(error_type))
     return shared or clean_text(error_type.strip())[:MAX_NAME_CHARS] or "Error"
 
 
-def words_of(value: object) -> str:
+def message_text(value: object) -> str:
     """Return a message as text: itself, '' for nothing, and JSON for what is no text."""
     if value is None or isinstance(value, str):
-        return str.__str__(value) if value else ""
+        if value:
+            return str.__str__(value)
+        return ""
     made = bounded_json(value, max_chars=MAX_MESSAGE_CHARS)
-    return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
+    if isinstance(made, str):
+        return made
+    return json.dumps(made, ensure_ascii=False)
 
 
 def is_referral(error: ExecutionError | None) -> bool:
@@ -453,14 +465,16 @@ def is_referral(error: ExecutionError | None) -> bool:
 
 def referral_of(error: ExecutionError) -> Referral | None:
     """Return what a referral states next to its message; None for all other errors."""
-    return referral_in(error.details) if is_referral(error) else None
+    if is_referral(error):
+        return referral_in(error.details)
+    return None
 
 
 def referral_in(details: Mapping[str, object]) -> Referral:
     """Return the referral metadata in details, whatever their form."""
     given: dict[str, list[object]] = {name: [] for name in _FIELDS.values()}
     for key, value in details.items():
-        if (field := _FIELDS.get(_folded(key))) is not None:
+        if (field := _FIELDS.get(_fold_key(key))) is not None:
             given[field].append(value)
     found = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
     axes: dict[str, str] = {}
@@ -485,12 +499,14 @@ def normalised_details(details: Mapping[str, object]) -> JsonObject:
 
     Keys that say the same (`boundaryAxes` and `boundary_axes`) become one.
     """
-    others = {key: value for key, value in details.items() if _folded(key) not in _FIELDS}
-    return {**referral_details(referral_in(details)), **_bounded(others)}
+    others = {key: value for key, value in details.items() if _fold_key(key) not in _FIELDS}
+    return {**referral_details(referral_in(details)), **_bound_details(others)}
 
 
-def _folded(key: object) -> str:
-    return re.sub(r"[-_.\s]+", "", key[:MAX_NAME_CHARS]).lower() if isinstance(key, str) else ""
+def _fold_key(key: object) -> str:
+    if isinstance(key, str):
+        return re.sub(r"[-_.\s]+", "", key[:MAX_NAME_CHARS]).lower()
+    return ""
 
 
 # Controls, marks of direction and the byte order mark are blanks; joiners stay, for emoji and
@@ -504,10 +520,10 @@ _JOINED = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
 
 
 def _texts_in(value: object, max_chars: int) -> list[str]:
-    """All texts in a value, each clean, on one line and of at most `max_chars` characters."""
+    """Return all texts in a value, each on one line of at most `max_chars` characters."""
     if isinstance(value, str):
-        value = _parts(str.__str__(value)[:_MAX_READ])
-    return [text for each in _leaves(value, 5) if (text := _text_in(each, max_chars))]
+        value = _split_parts(str.__str__(value)[:_MAX_READ])
+    return [text for each in _walk_leaves(value, 5) if (text := _text_in(each, max_chars))]
 
 
 def _text_in(value: object, max_chars: int) -> str:
@@ -537,15 +553,15 @@ def _one_line(text: str, max_chars: int) -> str:
     return bounded_text(shown, max_chars)
 
 
-def _leaves(value: object, depth: int) -> Iterator[object]:
+def _walk_leaves(value: object, depth: int) -> Iterator[object]:
     if not isinstance(value, list | tuple | set | frozenset):
         yield value
     elif depth > 0:
         for item in sorted(value, key=str) if isinstance(value, set | frozenset) else value:
-            yield from _leaves(item, depth - 1)
+            yield from _walk_leaves(item, depth - 1)
 
 
-def _parts(text: str) -> list[str]:
+def _split_parts(text: str) -> list[str]:
     sure = [part for part in _SURE_BREAK.split(text) if part.strip()]
     if len(sure) > 1:
         return [_BULLET.sub("", part) for part in sure]
@@ -554,4 +570,6 @@ def _parts(text: str) -> list[str]:
         0 < len(part.split()) <= 3 and len(part) <= 40 and not _JOINED.search(part)
         for part in parts
     )
-    return parts if len(parts) > 1 and are_names else [text]
+    if len(parts) > 1 and are_names:
+        return parts
+    return [text]

@@ -31,7 +31,7 @@ def try_lock(path: "os.PathLike[str] | str", *, alone: bool, made: bool = True) 
     return descriptor
 
 
-def unlock(descriptor: int) -> None:
+def unlock_file(descriptor: int) -> None:
     """Close a file that may be locked; a process forked meanwhile has the lock through its copy."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aftercall.change_classes import QUORUM, alters_qualifier, destroys, reads_only
+from aftercall.change_classes import QUORUM, alters_qualifier, is_destroying, reads_only
 from aftercall.json_values import JsonObject
 from aftercall.models.calls import ChangeClass, ErrorCategory, RetryAdvice, ToolAnnotations
 
@@ -72,7 +72,7 @@ def _class_refusal(repair: Repair, *, reads: bool) -> str:
             return "it means something else; that is for the caller to decide"
     if kind == "lossy" and not reads:
         return "something of what was asked is lost, and the tool does not only read"
-    may_destroy = not repair.rejected or destroys(repair.tool_name, hints)
+    may_destroy = not repair.rejected or is_destroying(repair.tool_name, hints)
     if kind == "plausible" and not reads and may_destroy:
         return "the name is only likely to be the right one, and the tool may destroy"
     return ""

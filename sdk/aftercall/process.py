@@ -28,12 +28,12 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[list[signal.Signals]]:
     loop = asyncio.get_running_loop()
     received: list[signal.Signals] = []
 
-    def handle(number: signal.Signals) -> None:
+    def handle_signal(number: signal.Signals) -> None:
         received.append(number)
         end()
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, handle, number)
+        loop.add_signal_handler(number, handle_signal, number)
     try:
         yield received
     finally:
@@ -42,7 +42,7 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[list[signal.Signals]]:
 
 
 def exit_code(received: list[signal.Signals]) -> int:
-    """Of a process that ended in order: 0, or what shells expect after SIGINT."""
+    """Return the exit code of an ordered end: 0, or what shells expect after SIGINT."""
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
 
 
@@ -60,7 +60,7 @@ def gated_stdin() -> Iterator[Callable[[], None]]:
     os.dup2(reading_end, 0)
     os.close(reading_end)
 
-    def end() -> None:
+    def end_process() -> None:
         # Not closed but replaced: the thread may write, and a closed number could be another file.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, writing_end)
@@ -74,13 +74,13 @@ def gated_stdin() -> Iterator[Callable[[], None]]:
                     left = left[os.write(writing_end, left) :]
         except OSError:
             pass  # the terminal has gone, or the server does not read any more
-        end()
+        end_process()
 
     threading.Thread(target=pass_on, name="aftercall-stdin", daemon=True).start()
     try:
-        yield end
+        yield end_process
     finally:
-        end()
+        end_process()
 
 
 def log_to_stderr(*, verbose: bool) -> None:
@@ -93,7 +93,7 @@ def log_to_stderr(*, verbose: bool) -> None:
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it would show what is asked
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 picks one."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -122,7 +122,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where the socket can be reached."""
+    """Return where the socket can be reached."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -18,8 +18,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from aftercall.errors import ConfigurationError
-from aftercall.explain import explain
-from aftercall.files import locked, replace_file
+from aftercall.explain import explain_error
+from aftercall.files import hold_lock, replace_file
 from aftercall.json_values import unique_members
 from aftercall.models.base import Name, Text, Timestamp
 from aftercall.models.tools import Promotion, Tool, Version
@@ -53,7 +53,7 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
             # What the service takes is narrower than what the file's form states.
             found[name] = Promotion.model_validate(dict(entry))
         except ValidationError as error:
-            raise PromotionsFileError(_problem(error), name) from error
+            raise PromotionsFileError(_entry_problem(error), name) from error
     return found
 
 
@@ -67,14 +67,14 @@ def render_promotions(promotions: Mapping[str, Promotion]) -> str:
         try:
             entry = _Entry.model_validate(dict(promotion))
         except ValidationError as error:
-            raise ConfigurationError(f"entry {name!r}: {_problem(error)}") from error
+            raise ConfigurationError(f"entry {name!r}: {_entry_problem(error)}") from error
         moment = entry.promoted_at.replace(microsecond=0, tzinfo=None).isoformat()
         entries[name] = dict(entry) | {"promoted_at": f"{moment}Z"}
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
 
 
-def _problem(error: ValidationError) -> str:
-    explained = explain(error, _Entry)
+def _entry_problem(error: ValidationError) -> str:
+    explained = explain_error(error, _Entry)
     # Without a field it is the entry's own name.
     is_named = bool(error.errors(include_url=False)[0]["loc"])
     return explained if is_named else f"the name of a namespace {explained}"
@@ -130,7 +130,7 @@ def update_promotions(
     A missing file counts as empty.
     """
     try:
-        with locked(path.parent):
+        with hold_lock(path.parent):
             after = dict(change(read_promotions(path, missing_ok=True)))
             write_promotions(path, after)
     except OSError as error:
@@ -141,7 +141,8 @@ def update_promotions(
 def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, str]:
     """Why the file of a promotion cannot be used, by namespace; only of those where that is so.
 
-    They are missing below `root`, or lead out of it by a link. One without a file is none of them.
+    They are missing below `root`, or lead out of it by a link. A version without a file is left
+    out.
     """
     found = {}
     for namespace, promotion in promotions.items():
@@ -186,7 +187,7 @@ def resolve_path(root: Path, path: Path) -> Path:
 
 
 def resolve_file(root: Path, relative: str) -> Path:
-    """The regular file that `relative` names below `root`, with every symbolic link followed."""
+    """Return the regular file that `relative` names below `root`, links followed."""
     path = root / check_relative_path(relative)
     file = resolve_path(root, path)
     try:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from aftercall.places import try_lock, unlock, user_place
+from aftercall.places import try_lock, unlock_file, user_place
 
 BASE_URL = "http://127.0.0.1:8799"
 """Where `aftercall serve` listens when nothing else is given."""
@@ -21,7 +21,7 @@ KEY_VARIABLE = "AFTERCALL_API_KEY"
 _SUFFIX = ".url"
 
 
-def _folder(environ: Mapping[str, str]) -> str:
+def _services_folder(environ: Mapping[str, str]) -> str:
     return user_place("XDG_STATE_HOME", ".local/state", environ) + "/services"
 
 
@@ -33,34 +33,34 @@ def listed_service(url: str, environ: Mapping[str, str] = os.environ) -> Iterato
     """
     descriptor, file = None, ""
     with suppress(OSError, RuntimeError):
-        folder = _folder(environ)
+        folder = _services_folder(environ)
         os.makedirs(folder, exist_ok=True, mode=0o700)  # noqa: PTH103  # without pathlib
         file = f"{folder}/{os.getpid()}{_SUFFIX}"
         descriptor = try_lock(file, alone=True)
-        _write(file, url)
+        _write_file(file, url)
     try:
         yield
     finally:
         if descriptor is not None:
             with suppress(FileNotFoundError):
                 os.unlink(file)  # noqa: PTH108
-            unlock(descriptor)
+            unlock_file(descriptor)
 
 
 def running_services(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Return the addresses of the services that run for this user, the last started first."""
     found: list[tuple[float, str]] = []
-    with suppress(OSError, RuntimeError), os.scandir(_folder(environ)) as entries:
+    with suppress(OSError, RuntimeError), os.scandir(_services_folder(environ)) as entries:
         for entry in entries:
             if not entry.name.endswith(_SUFFIX):
                 continue
             with suppress(OSError):
                 descriptor = try_lock(entry.path, alone=False, made=False)
                 if descriptor is None:
-                    found.append((entry.stat().st_mtime, _read(entry.path)))
+                    found.append((entry.stat().st_mtime, _read_file(entry.path)))
                 else:  # of a process that was killed
                     os.unlink(entry.path)  # noqa: PTH108
-                    unlock(descriptor)
+                    unlock_file(descriptor)
     return [url for _, url in sorted(found, reverse=True) if url]
 
 
@@ -70,11 +70,11 @@ def joined_service(environ: Mapping[str, str] = os.environ) -> str:
     return BASE_URL if BASE_URL in running or not running else running[0]
 
 
-def _write(path: str, text: str) -> None:
+def _write_file(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(text)
 
 
-def _read(path: str) -> str:
+def _read_file(path: str) -> str:
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         return file.read()

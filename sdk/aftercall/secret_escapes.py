@@ -23,7 +23,7 @@ _ESCAPE = re.compile(
     re.VERBOSE,
 )
 _FIRST = ("%", "\\", "&", "\x1b")
-"""One of which begins every escape."""
+"""Every escape begins with one of them."""
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
 _LAST_CODE = 0x10FFFF
 _BASE64 = re.compile(
@@ -31,7 +31,8 @@ _BASE64 = re.compile(
     r"(?:(?:[A-Za-z0-9+/]{60,76}\r?\n)++[A-Za-z0-9+/]{2,}+={0,2}|[A-Za-z0-9+/_-]{14,}+={0,2})"
 )
 _MASKS_HASH = re.compile(r"\[hashed:[a-z]+:\Z")
-_LOWER, _UPPER = re.compile("[a-z]"), re.compile("[A-Z]")
+_LOWER = re.compile("[a-z]")
+_UPPER = re.compile("[A-Z]")
 """Base64 of a text has letters in both cases; most words and numbers have not."""
 _FROM_URL = str.maketrans("-_", "+/", "\r\n=")
 _READABLE = re.compile(rb"[\t\n\r\x20-\x7e]{10,}")
@@ -61,7 +62,7 @@ class _Decoded(NamedTuple):
     origins: list[int]
     end: int
 
-    def origin(self, place: int) -> int:
+    def origin_of(self, place: int) -> int:
         if place >= len(self.text):
             return self.end
         part = bisect_right(self.starts, place) - 1
@@ -74,7 +75,7 @@ def encoded_secrets(text: str, find: Find, layers: int = MAX_LAYERS) -> list[Enc
     They come in order and do not overlap.
     """
     secrets = [*_in_base64(text, find, layers)]
-    if (decoded := _decode(text)) is not None:
+    if (decoded := _decode_text(text)) is not None:
         secrets += _behind_escapes(decoded, find, layers)
     return join_overlapping(secrets)
 
@@ -84,7 +85,8 @@ def _behind_escapes(decoded: _Decoded, find: Find, layers: int) -> Iterator[Enco
     if layers > 1:
         inner += encoded_secrets(decoded.text, find, layers - 1)
     for each in inner:
-        start, end = decoded.origin(each.start), decoded.origin(each.end)
+        start = decoded.origin_of(each.start)
+        end = decoded.origin_of(each.end)
         if end > start:
             yield each._replace(start=start, end=end)
 
@@ -102,20 +104,23 @@ def join_overlapping(secrets: list[EncodedSecret]) -> list[EncodedSecret]:
     return apart
 
 
-def _decode(text: str) -> _Decoded | None:
+def _decode_text(text: str) -> _Decoded | None:
     if not any(sign in text for sign in _FIRST):
         return None
     parts: list[str] = []
-    starts, origins = [0], [0]
-    length, last = 0, 0
+    starts = [0]
+    origins = [0]
+    length = 0
+    last = 0
     for match in _ESCAPE.finditer(text):
         plain = text[last : match.start()]
         parts.append(plain)
         length += len(plain)
-        for char, size in _characters(match):
+        for char, size in _escape_characters(match):
             starts.append(length)
             origins.append(last + len(plain))
-            last, plain = last + len(plain) + size, ""
+            last = last + len(plain) + size
+            plain = ""
             parts.append(char)
             length += len(char)
         last = match.end()
@@ -126,7 +131,7 @@ def _decode(text: str) -> _Decoded | None:
     return _Decoded("".join(parts) + text[last:], starts, origins, len(text))
 
 
-def _characters(match: re.Match[str]) -> Iterator[tuple[str, int]]:
+def _escape_characters(match: re.Match[str]) -> Iterator[tuple[str, int]]:
     """Yield the characters of an escape, each with the length of what it is written as."""
     written = match[0]
     if match["url"]:

@@ -28,9 +28,9 @@ from aftercall.secret_names import (
     WORDS,
     Kind,
     any_of,
-    compounds,
+    compound_pattern,
     is_secret_value,
-    keywords,
+    keyword_pattern,
     looks_like_password,
     looks_random,
     name_kind,
@@ -51,7 +51,7 @@ class _Form(NamedTuple):
     check: str | None
 
 
-def _forms() -> Iterator[_Form]:
+def _read_forms() -> Iterator[_Form]:
     rows = list(read_table("secret_forms.toml")["form"])
 
     def add(table: dict[str, Any]) -> None:
@@ -65,7 +65,8 @@ def _forms() -> Iterator[_Form]:
 
 def _form_of(place: int, row: dict[str, Any]) -> _Form:
     source = row.get("pattern") or rf"(?<![A-Za-z0-9])(?:{row['token']})"
-    gate, hints = row.get("gate", "token"), tuple(row.get("hints", ()))
+    gate = row.get("gate", "token")
+    hints = tuple(row.get("hints", ()))
     return _Form(place, gate, hints, row.get("run", _SHORT_RUN), source, row.get("check"))
 
 
@@ -75,7 +76,7 @@ _DIGITS = re.compile(r"\d(?:[ .-]?\d){6,}+(?:-?[A-Z])?")
 _CAPITALS = re.compile(r"[A-Z](?:\d{4}|-?\d{6}| \d\d ?\d\d|\d\d[A-Z]\d)")
 _SCHEMES = {"bearer", "basic", "ssws", "ntlm", "negotiate", "apikey", "geniekey", "bot"}
 _AT = re.compile(r":[^\s:@]+@")
-_FORMS = tuple(_forms())
+_FORMS = tuple(_read_forms())
 _GATED = {
     gate: tuple(each for each in _FORMS if each.gate == gate)
     for gate in ("inside", "at", "words", "schemes", "flags", "digits", "lettered", "capitals")
@@ -92,20 +93,20 @@ _LETTERS = bytes(code if chr(code).islower() and code < 128 else 32 for code in 
 _FORM_WORDS = {hint for each in _GATED["words"] for hint in each.hints}
 
 
-def _luhn(text: str) -> bool:
+def _passes_luhn(text: str) -> bool:
     """ISO/IEC 7812-1, annex B, so that order numbers and timestamps stay."""
     digits = [int(char) for char in text if char.isdecimal()]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
     return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def _iban(text: str) -> bool:
+def _passes_iban(text: str) -> bool:
     """ISO 7064, MOD 97-10, over the text with its first four characters behind."""
     plain = re.sub(r"[ -]", "", text).upper()
     return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
 
 
-def _national(text: str) -> bool:
+def _passes_national(text: str) -> bool:
     """Return the check digits of France's, Spain's, Sweden's and Canada's numbers."""
     plain = re.sub(r"[ +-]", "", text)
     if plain[-1].isalpha():
@@ -114,27 +115,30 @@ def _national(text: str) -> bool:
     if len(plain) == 15:
         number = plain[:13].replace("2A", "19").replace("2B", "18")
         return number.isdecimal() and 97 - int(number) % 97 == int(plain[13:])
-    return _luhn(plain[-10:])
+    return _passes_luhn(plain[-10:])
 
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = {
-    "luhn": _luhn, "iban": _iban, "national": _national,
+    "luhn": _passes_luhn,
+    "iban": _passes_iban,
+    "national": _passes_national,
     "random": lambda text: looks_random(text, 16) and not UUID.fullmatch(text),
-}  # fmt: skip
+}
 
 
 def _mask_form(form: _Form, mask: Callable[[str], str], part: str) -> str:
-    def masked(match: re.Match[str]) -> str:
+    def mask_match(match: re.Match[str]) -> str:
         groups = match.groupdict()
         if form.check and not _CHECKS[form.check](groups.get("random") or match[0]):
             return match[0]
         name = next((key for key, value in groups.items() if value and key != "random"), None)
         if name is None:
             return mask(match[0])
-        start, end = match.start(name) - match.start(), match.end(name) - match.start()
+        start = match.start(name) - match.start()
+        end = match.end(name) - match.start()
         return match[0][:start] + mask(match[name]) + match[0][end:]
 
-    return _compiled(form.source).sub(masked, part)
+    return _compiled(form.source).sub(mask_match, part)
 
 
 # --- Seed phrases -----------------------------------------------------------------------------
@@ -158,7 +162,8 @@ def _has_seeds(words: Sequence[str]) -> bool:
 
     Looks at each twelfth, and around it.
     """
-    known, at = _seed_words(), _SEED_LENGTH - 1
+    known = _seed_words()
+    at = _SEED_LENGTH - 1
     while at < len(words):
         before = at
         while before > at - _SEED_LENGTH and words[before] in known:
@@ -170,7 +175,7 @@ def _has_seeds(words: Sequence[str]) -> bool:
 
 
 def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
-    def masked(match: re.Match[str]) -> str:
+    def mask_match(match: re.Match[str]) -> str:
         known, start, out, last = _seed_words(), None, [], 0
         words = [*re.finditer(r"[A-Za-z]+", match[0])]
         for number, word in enumerate([*words, None]):
@@ -179,21 +184,24 @@ def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
                 continue
             phrase = {each[0].lower() for each in words[start:number]}
             if start is not None and number - start >= _SEED_LENGTH and len(phrase) >= _DISTINCT:
-                begin, end = words[start].start(), words[number - 1].end()
+                begin = words[start].start()
+                end = words[number - 1].end()
                 out += [match[0][last:begin], mask(match[0][begin:end])]
                 last = end
             start = None
         return "".join(out) + match[0][last:]
 
-    return _SEED.sub(masked, part)
+    return _SEED.sub(mask_match, part)
 
 
 # --- Names in texts ---------------------------------------------------------------------------
 def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> bool:
-    if not ROOTS.isdisjoint(words) or GLUED.search(lower):
+    if not ROOTS.isdisjoint(words):
+        return True
+    if GLUED.search(lower):
         return True
     parts = (each for last in COMPOUNDS.keys() & words for each in COMPOUNDS[last])
-    if any(each <= words for each in parts) and compounds().search(lower):
+    if any(each <= words for each in parts) and compound_pattern().search(lower):
         return True
     other = not text.isascii() and names_in_texts(ascii_only=False).search(lower)
     return bool(other or (extra and _extra_names(extra).search(lower)))
@@ -214,8 +222,8 @@ class _Named(NamedTuple):
     end: int
 
 
-def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
-    lower = _lower(text)
+def _find_named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
+    lower = _lower_text(text)
     patterns = [names_in_texts(ascii_only=True)] + [names_in_texts(ascii_only=False)] * (
         not text.isascii()
     )
@@ -232,7 +240,8 @@ def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
             words = _GRAMMAR["before"].match(before)
             name = (words[0][::-1] if words else "") + text[match.start() : end]
             own = bool(extra) and _is_own(name, extra)
-            if kind := ("secret" if own else name_kind(name)):
+            kind = "secret" if own else name_kind(name)
+            if kind:
                 yield _Named(kind, name.rpartition(" ")[2], match.start(), end)
 
 
@@ -240,7 +249,7 @@ _BEFORE = 80
 
 
 def _end_of_name(text: str, lower: str, end: int) -> int:
-    """Where the word ends; 0 where it is too long for a name."""
+    """Return the end of the word; 0 where it is too long for a name."""
     if text[end - 1] >= IDEOGRAPHS:  # there, words are not divided
         return end
     behind = _GRAMMAR["behind"].match(text, end)
@@ -248,7 +257,9 @@ def _end_of_name(text: str, lower: str, end: int) -> int:
     if _GRAMMAR["within"].match(text, end):
         return 0
     number = _NUMBER.match(lower, end)
-    return number.end() if number else end
+    if number:
+        return number.end()
+    return end
 
 
 def _is_own(name: str, extra: frozenset[str]) -> bool:
@@ -256,36 +267,38 @@ def _is_own(name: str, extra: frozenset[str]) -> bool:
     return any(snake == each or snake.endswith(f"_{each}") for each in extra)
 
 
-_extra_names = lru_cache(maxsize=64)(keywords)
+_extra_names = lru_cache(maxsize=64)(keyword_pattern)
 
 
 def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
-    """Where the value of a name stands, if it is a secret."""
-    if sign := _GRAMMAR["sign"].match(text, named.end):
+    """Return the span of a name's value, if it is a secret."""
+    sign = _GRAMMAR["sign"].match(text, named.end)
+    if sign:
         tag = sign[0].strip() == ">"
         if tag and text[max(0, named.start - len(named.name) - 1) : named.start].rfind("<") < 0:
             return None
-        span = _assigned(named, text, sign.end())
+        span = _assigned_span(named, text, sign.end())
         listed = sign[0].rstrip().endswith(",")  # `define('AUTH_KEY', '...')`, or a list of names
         return span if span and not (listed and not looks_random(text[slice(*span)], 12)) else None
-    if copula := _GRAMMAR["copula"].match(text, named.end):
-        quoted = _quoted(text, copula.end())
-        start, end = quoted or _plain(text, copula.end())
+    copula = _GRAMMAR["copula"].match(text, named.end)
+    if copula:
+        quoted = _quoted_span(text, copula.end())
+        start, end = quoted or _plain_span(text, copula.end())
         value = text[start:end]
         if named.kind == "random":
             return (start, end) if looks_random(value, 16) else None
         if (quoted and len(value) > 2) or (value not in WORDS and looks_like_password(value)):
             return start, end
     elif space := _GRAMMAR["space"].match(text, named.end):
-        quoted = _quoted(text, space.end())
-        start, end = quoted or _plain(text, space.end())
+        quoted = _quoted_span(text, space.end())
+        start, end = quoted or _plain_span(text, space.end())
         value = text[start:end]
         if named.name.startswith("-") and not value.startswith("-") and len(value) > 1:
             negated = re.match(r"-{1,2}(?:no|skip|without|prompt|ask)-", named.name)
             return (start, end) if not negated and is_secret_value(named.kind, value) else None
         if named.kind != "random" and value not in WORDS and _stands_bare(named, value, quoted):
             return start, end
-    return _filled(text, named.end) if named.kind != "likely" else None
+    return _filled_span(text, named.end) if named.kind != "likely" else None
 
 
 def _stands_bare(named: _Named, value: str, quoted: object) -> bool:
@@ -300,17 +313,20 @@ _LONG = 8
 _MAX_RANDOM = 1024
 
 
-def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
-    if (block := _GRAMMAR["block"].match(text, at)) and is_secret_value(named.kind, block["lines"]):
+def _assigned_span(named: _Named, text: str, at: int) -> tuple[int, int] | None:
+    block = _GRAMMAR["block"].match(text, at)
+    if block and is_secret_value(named.kind, block["lines"]):
         return block.span("lines")
-    if wrapped := _GRAMMAR["wrapped"].match(text, at):
+    wrapped = _GRAMMAR["wrapped"].match(text, at)
+    if wrapped:
         at = wrapped.end()
-    quoted = _quoted(text, at)
-    start, end = quoted or _plain(text, at)
+    quoted = _quoted_span(text, at)
+    start, end = quoted or _plain_span(text, at)
     if named.kind != "secret" and end - start > _MAX_RANDOM:
         return None
-    if scheme := _GRAMMAR["scheme"].match(text, start):
-        start, end = (scheme.end(), end) if quoted else _plain(text, scheme.end())
+    scheme = _GRAMMAR["scheme"].match(text, start)
+    if scheme:
+        start, end = (scheme.end(), end) if quoted else _plain_span(text, scheme.end())
     value = text[start:end]
     least = 2 if named.kind == "secret" and value.isdecimal() else 3
     if value.isdecimal() and _GRAMMAR["tokens"].search(named.name.lower()):
@@ -318,54 +334,74 @@ def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
     if len(value) < least:
         return None  # a number of tokens, a place among keys
     if quoted is None:
-        if app := _GRAMMAR["app_password"].match(text, start):
+        app = _GRAMMAR["app_password"].match(text, start)
+        if app:
             return app.span()
         if value.lower() in WORDS:
             return None
         if value.isalpha() and text[at - 1].isspace() and _GRAMMAR["sentence"].match(text, end):
             return None
-    return (start, end) if is_secret_value(named.kind, value) else None
+    if is_secret_value(named.kind, value):
+        return (start, end)
+    return None
 
 
-def _quoted(text: str, at: int) -> tuple[int, int] | None:
+def _quoted_span(text: str, at: int) -> tuple[int, int] | None:
     match = _GRAMMAR["quoted"].match(text, at)
-    return match.span(next(name for name in "abcde" if match[name] is not None)) if match else None
+    if match:
+        return match.span(next(name for name in "abcde" if match[name] is not None))
+    return None
 
 
-def _plain(text: str, at: int) -> tuple[int, int]:
+def _plain_span(text: str, at: int) -> tuple[int, int]:
     match = _GRAMMAR["plain"].match(text, at)
-    return (at, at + len(match[0].rstrip(".:"))) if match else (at, at)
+    if match:
+        return (at, at + len(match[0].rstrip(".:")))
+    return (at, at)
 
 
-def _filled(text: str, at: int) -> tuple[int, int] | None:
+def _filled_span(text: str, at: int) -> tuple[int, int] | None:
     """Return a random token a few plain words behind a name: `Invalid API key provided: ...`."""
-    if (match := _GRAMMAR["filled"].match(text[at : at + 600])) is None:
+    match = _GRAMMAR["filled"].match(text[at : at + 600])
+    if match is None:
         return None
-    words, value = re.findall(r"[a-z]+", match["fill"].lower()), match["value"].rstrip(".")
-    if len(words) > 4 or not _SLIPS.isdisjoint(words) or not looks_random(value, 16):
+    words = re.findall(r"[a-z]+", match["fill"].lower())
+    value = match["value"].rstrip(".")
+    if len(words) > 4:
         return None
-    if (words and UUID.fullmatch(value)) or (len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value)):
+    if not _SLIPS.isdisjoint(words):
+        return None
+    if not looks_random(value, 16):
+        return None
+    if words and UUID.fullmatch(value):
+        return None
+    if len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value):
         return None
     return at + match.start("value"), at + match.start("value") + len(value)
 
 
 def _mask_named(extra: frozenset[str], mask: Callable[[str], str], part: str) -> str:
     out, last = [], 0
-    for start, end in _spans(part, extra):
+    for start, end in _secret_spans(part, extra):
         out += [part[last:start], mask(part[start:end])]
         last = end
-    return "".join(out) + part[last:] if out else part
+    if out:
+        return "".join(out) + part[last:]
+    return part
 
 
-def _spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where secrets stand behind names, in order; a name within a secret is none."""
+def _secret_spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of secrets behind names, in order; names within secrets are skipped."""
     last = 0
     left = _LEAST_NAMES + len(text) // _NAMES_APART
     tokens = [token.span() for token in _TOKEN.finditer(text)]
-    for each in sorted(_named(text, extra), key=lambda named: named.start):
-        if each.start < last or (each.kind == "random" and not _is_near(tokens, each.end)):
+    for each in sorted(_find_named(text, extra), key=lambda named: named.start):
+        if each.start < last:
             continue
-        if (left := left - 1) < 0:
+        if each.kind == "random" and not _is_near(tokens, each.end):
+            continue
+        left = left - 1
+        if left < 0:
             yield each.start, len(text)
             return
         span = _value_of(each, text)
@@ -374,7 +410,8 @@ def _spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
             last = span[1]
 
 
-_LEAST_NAMES, _NAMES_APART = 64, 40
+_LEAST_NAMES = 64
+_NAMES_APART = 40
 """A text that names more secrets than these and one in 40 characters is masked from there on: each
 name is judged by a dozen patterns, and no honest text has so many."""
 _TOKEN = re.compile(r"\S{16,}")
@@ -389,9 +426,11 @@ def _is_near(tokens: list[tuple[int, int]], place: int) -> bool:
     return at < len(tokens) and tokens[at][0] - place < _REACH
 
 
-def _lower(text: str) -> str:
+def _lower_text(text: str) -> str:
     lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(char.lower()[0] for char in text)
+    if len(lower) == len(text):
+        return lower
+    return "".join(char.lower()[0] for char in text)
 
 
 class Hints(NamedTuple):
@@ -414,11 +453,11 @@ def hints_of(text: str, extra_names: frozenset[str] = frozenset()) -> Hints:
 
 
 def _plain_hints(text: str, extra_names: frozenset[str]) -> Hints:
-    lower = _lower(text)
+    lower = _lower_text(text)
     seen = lower.encode("utf-8", "replace").translate(_LETTERS).decode("ascii").split()
     words = set(seen)
-    named = _is_named(text, lower, words, extra_names) and any(_spans(text, extra_names))
-    return Hints(_hinted(text, lower, words), named, _has_seeds(seen))
+    named = _is_named(text, lower, words, extra_names) and any(_secret_spans(text, extra_names))
+    return Hints(_hinted_forms(text, lower, words), named, _has_seeds(seen))
 
 
 @lru_cache(maxsize=8192)
@@ -441,7 +480,11 @@ def mask_secrets(
     `extra_names` are further names of secrets, in snake case; `hints` what `text` and others may
     hold, where that is known.
     """
-    if len(text) < LEAST or text.isalpha() or hints == NOTHING:
+    if len(text) < LEAST:
+        return text
+    if text.isalpha():
+        return text
+    if hints == NOTHING:
         return text
     before = None
     while text != before:
@@ -458,7 +501,7 @@ def mask_secrets(
 def _mask_plain(
     text: str, mask: Callable[[str], str], extra_names: frozenset[str], hints: Hints
 ) -> str:
-    for step in _steps(hints, mask, extra_names):
+    for step in _masking_steps(hints, mask, extra_names):
         text = outside_masks(text, step)
     return text
 
@@ -477,20 +520,24 @@ def _mask_encoded(text: str, mask: Callable[[str], str], extra_names: frozenset[
 
 
 def _find_plain(extra_names: frozenset[str], text: str) -> list[tuple[int, int]]:
-    """Where secrets stand in a text, without a look behind its escapes."""
-    if len(text) < LEAST or (hints := _plain_hints(text, extra_names)) == NOTHING:
+    """Return the spans of secrets in a text, without a look behind its escapes."""
+    if len(text) < LEAST:
+        return []
+    if (hints := _plain_hints(text, extra_names)) == NOTHING:
         return []
     kind = "place"
     while f"[hashed:{kind}:" in text:
         kind += "s"
     secrets: list[str] = []
 
-    def note(secret: str) -> str:
+    def note_secret(secret: str) -> str:
         secrets.append(secret)
         return f"[hashed:{kind}:{len(secrets) - 1:x}]"
 
     spans, at = [], 0
-    parts = re.split(rf"\[hashed:{kind}:([0-9a-f]+)\]", _mask_plain(text, note, extra_names, hints))
+    parts = re.split(
+        rf"\[hashed:{kind}:([0-9a-f]+)\]", _mask_plain(text, note_secret, extra_names, hints)
+    )
     for plain, number in zip(parts[::2], [*parts[1::2], None], strict=True):
         at += len(plain)
         if number is not None:
@@ -500,7 +547,7 @@ def _find_plain(extra_names: frozenset[str], text: str) -> list[tuple[int, int]]
     return spans
 
 
-def _steps(
+def _masking_steps(
     hints: Hints, mask: Callable[[str], str], extra_names: frozenset[str]
 ) -> Iterator[Callable[[str], str]]:
     yield from (partial(_mask_form, each, mask) for each in hints.forms)
@@ -510,10 +557,11 @@ def _steps(
         yield partial(_mask_seeds, mask)
 
 
-def _hinted(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
+def _hinted_forms(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
     """Return the forms that a text hints at, in the order of the table."""
     found: set[_Form] = set()
-    if runs := [run for run in text.split() if len(run) >= _SHORT_RUN]:
+    runs = [run for run in text.split() if len(run) >= _SHORT_RUN]
+    if runs:
         found.update(_in_runs("\n".join(runs).lower(), max(map(len, runs))))
     if "@" in text and _AT.search(text):
         found.update(_GATED["at"])

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from aftercall.files import read_table
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 
 MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
 """How a masked value looks."""
@@ -22,7 +22,7 @@ def snake_case(name: str) -> str:
 
 def any_of(words: Iterable[str]) -> str:
     """Return a pattern of plain words, longest first, grouped by their first two letters."""
-    heads = gathered((word[:1], word[1:]) for word in sorted(words, key=len, reverse=True))
+    heads = gather_values((word[:1], word[1:]) for word in sorted(words, key=len, reverse=True))
     return "|".join(
         re.escape(head)
         + (f"(?:{any_of(tails)})" if all(tails) else f"(?:{'|'.join(map(re.escape, tails))})")
@@ -48,21 +48,24 @@ _LONGEST = max(phrase.count("_") + 1 for phrase in _PHRASES)
 
 def name_kind(name: str) -> Kind | None:
     """Return what the name of a parameter states of its value; None if it is no secret's name."""
-    return _cached_kind(name) if len(name) <= _CACHED_NAME_LENGTH else _kind(name[:1000])
+    if len(name) <= _CACHED_NAME_LENGTH:
+        return _cached_kind(name)
+    return _kind_of(name[:1000])
 
 
-def _kind(name: str) -> Kind | None:
+def _kind_of(name: str) -> Kind | None:
     if not name.isascii() and (match := names_in_texts(ascii_only=False).search(name.lower())):
         phrase = match[0].replace(" ", "_")
         return _PHRASES[phrase]  # type: ignore[return-value]  # none is harmless
-    words, at = snake_case(name).split("_"), 0
+    words = snake_case(name).split("_")
+    at = 0
     if len(words) > 1 and words[0] in NAME_TABLE["asks"]:
         return None
     found: Kind | None = None
     kind: Kind | Literal["harmless"] | None = None
     while at < len(words):
         size = min(_LONGEST, len(words) - at)
-        while size and (phrase := _phrase(words[at : at + size])) not in _PHRASES:
+        while size and (phrase := _phrase_of(words[at : at + size])) not in _PHRASES:
             size -= 1
         at += size or 1
         kind = _PHRASES[phrase] if size else None
@@ -75,8 +78,8 @@ def _kind(name: str) -> Kind | None:
     return found or ("secret" if kind is None and words[-1].endswith(_ENDS) else None)
 
 
-def _phrase(words: list[str]) -> str:
-    """As in the table: in the singular, but for several tokens whose use is not named."""
+def _phrase_of(words: list[str]) -> str:
+    """Return words as the table has them: in the singular, but for a lone `tokens`."""
     last = words[-1]
     if last == "tokens" and len(words) == 1:
         return last
@@ -86,7 +89,7 @@ def _phrase(words: list[str]) -> str:
 
 _CACHED_NAME_LENGTH = 64
 # The same few names come with every call, and the verdict costs ten times a look-up.
-_cached_kind = lru_cache(maxsize=8192)(_kind)
+_cached_kind = lru_cache(maxsize=8192)(_kind_of)
 
 
 def is_secret_value(kind: Kind | None, value: object) -> bool:
@@ -99,7 +102,9 @@ def is_secret_value(kind: Kind | None, value: object) -> bool:
     if kind == "random":
         is_random = isinstance(value, str) and looks_random(text, 16)
         return is_random and not names_place(text)
-    if text.lower() in NO_SECRETS or _PATH.search(text):
+    if text.lower() in NO_SECRETS:
+        return False
+    if _PATH.search(text):
         return False
     return bool(re.fullmatch(r"\d{4,12}", text)) or (
         isinstance(value, str) and len(text) >= LEAST and not text.isdecimal()
@@ -129,8 +134,10 @@ def names_place(text: str) -> bool:
 
 
 def looks_random(text: str, least: int) -> bool:
-    """Whether one run of letters and digits in `text` changes its kind of character often."""
-    if len(text) < least or any(char.isspace() for char in text):
+    """Return whether a run of letters and digits often changes its kind of character."""
+    if len(text) < least:
+        return False
+    if any(char.isspace() for char in text):
         return False
     if UUID.fullmatch(text):
         return True
@@ -141,7 +148,11 @@ def looks_random(text: str, least: int) -> bool:
 
 def looks_like_password(text: str) -> bool:
     """Letters with a digit or a sign within, or a capital where no sentence has one."""
-    if len(text) < LEAST or _PATH.search(text) or MASKED.search(text):
+    if len(text) < LEAST:
+        return False
+    if _PATH.search(text):
+        return False
+    if MASKED.search(text):
         return False
     if text.isdecimal():
         return True
@@ -155,7 +166,7 @@ def looks_like_password(text: str) -> bool:
 
 
 # --- Names in texts ---
-def keywords(words: Iterable[str], ends: Iterable[str] = ()) -> re.Pattern[str]:
+def keyword_pattern(words: Iterable[str], ends: Iterable[str] = ()) -> re.Pattern[str]:
     """Words, spelt apart or as one; a compound is found by a last part that is a name itself."""
     spelt = {sep.join(word.split("_")) for word in words for sep in ("_", " ", "-", "")}
     whole = {
@@ -169,7 +180,7 @@ IDEOGRAPHS = "\u2e80"
 """From here on, words are not divided."""
 
 
-def _root(word: str) -> str:
+def _rare_word(word: str) -> str:
     """Return the word of a compound by which a text is known to hold it: a rare one."""
     return max(word.split("_"), key=lambda part: (part not in _COMMON, len(part)))
 
@@ -178,11 +189,11 @@ _ALL_NAMES = [word for kind in _KINDS for word in NAME_TABLE[kind]]
 _COMMON = frozenset(NAME_TABLE["common"])
 _SHORT = 2
 """Letters of a word that is too common to be a hint: `no`, `id`."""
-ROOTS = {_root(word) for word in _ALL_NAMES} | {word.replace("_", "") for word in _ALL_NAMES}
+ROOTS = {_rare_word(word) for word in _ALL_NAMES} | {word.replace("_", "") for word in _ALL_NAMES}
 ROOTS = {word for word in ROOTS - _COMMON if len(word) > _SHORT}
-COMPOUNDS = gathered(
+COMPOUNDS = gather_values(
     (parts[-1], {word for word in parts if len(word) > _SHORT})
-    for parts in (word.split("_") for word in _ALL_NAMES if _root(word) in _COMMON)
+    for parts in (word.split("_") for word in _ALL_NAMES if _rare_word(word) in _COMMON)
     if len(parts[-1]) > _SHORT
 )
 GLUED = re.compile(any_of(NAME_TABLE["glued"]))
@@ -192,10 +203,10 @@ compound by its last one, or no name."""
 
 @cache
 def names_in_texts(*, ascii_only: bool) -> re.Pattern[str]:
-    """Finds names in a text in lower case: those in ASCII letters, or the others."""
+    """Find names in a text in lower case: those in ASCII letters, or the others."""
     names = [word for word in _ALL_NAMES if word.isascii() == ascii_only]
     if ascii_only:
-        return keywords(names, [*_ENDS, "pass"])
+        return keyword_pattern(names, [*_ENDS, "pass"])
     spelt = {form for word in names for form in (word, word.replace("_", " "))}
     parted = {word for word in spelt if word.replace("_", "").replace(" ", "").isalpha()}
     parted = {word for word in parted if max(word) < IDEOGRAPHS}
@@ -203,6 +214,8 @@ def names_in_texts(*, ascii_only: bool) -> re.Pattern[str]:
 
 
 @cache
-def compounds() -> re.Pattern[str]:
-    """Finds names of several words, each of which any text may have."""
-    return keywords(word for word in _ALL_NAMES if "_" in word and _root(word) in _COMMON)
+def compound_pattern() -> re.Pattern[str]:
+    """Find names of several words that any text may have."""
+    return keyword_pattern(
+        word for word in _ALL_NAMES if "_" in word and _rare_word(word) in _COMMON
+    )

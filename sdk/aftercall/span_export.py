@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def exporting(
+def export_spans(
     service: Mapping[str, str], *, url: str | None, close_within_s: float
 ) -> Iterator[TracerProvider]:
     """Yield a tracer provider whose spans are sent until the block ends; never the global one.

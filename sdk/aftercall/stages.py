@@ -4,9 +4,9 @@
         hits = await index.search(queries)
         noted.note(hits=len(hits))
 
-The code that does the work does not know who measures it. Nobody does unless `measured_by` says so,
-for the task (or thread) that it is stated in and for those begun from it; then a stage costs the
-look at one variable.
+The code that does the work does not know who measures it. No one does unless `measured_by` states
+so, for the task (or thread) that it is stated in and for those begun from it; then a stage costs
+the look at one variable.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ V = TypeVar("V")
 N = TypeVar("N", int, float)
 
 
-def gathered(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+def gather_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """Return the values of each key, in their order."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
@@ -16,15 +16,15 @@ def gathered(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     return found
 
 
-def summed(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
+def sum_values(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
     """Return the sum of each key's numbers."""
-    return {key: sum(numbers[1:], numbers[0]) for key, numbers in gathered(pairs).items()}
+    return {key: sum(numbers[1:], numbers[0]) for key, numbers in gather_values(pairs).items()}
 
 
-def keep(table: MutableMapping[K, V], key: K, value: V, most: int) -> V:
+def keep_latest(table: MutableMapping[K, V], key: K, value: V, most: int) -> V:
     """Put a value last in a table of `most` entries, 1 or more, in place; returns the value.
 
-    What was put longest ago makes room.
+    What was put longest ago makes space.
     """
     table.pop(key, None)
     table[key] = value

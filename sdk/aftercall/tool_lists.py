@@ -52,7 +52,7 @@ def read_tools(value: object, server: str | None = None) -> list[NamedTool]:
 
 def _tools_in(value: object) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict) and isinstance(value.get("paths"), dict):
-        yield from _operations(value)
+        yield from _list_operations(value)
         return
     if isinstance(value, dict) and isinstance(value.get("result"), dict):
         value = value["result"]
@@ -63,10 +63,10 @@ def _tools_in(value: object) -> Iterator[dict[str, Any]]:
             held = each.get("function")
             tool = held if isinstance(held, dict) else each
             if isinstance(name := tool.get("name"), str) and name:
-                yield {"name": name, **_described(tool)}
+                yield {"name": name, **_describe_tool(tool)}
 
 
-def _described(tool: dict[str, Any]) -> dict[str, Any]:
+def _describe_tool(tool: dict[str, Any]) -> dict[str, Any]:
     keys = ("inputSchema", "input_schema", "parameters")
     schema = next((tool[key] for key in keys if isinstance(tool.get(key), dict)), None)
     hints = tool.get("annotations")
@@ -84,7 +84,7 @@ def _described(tool: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _list_operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for path, item in document["paths"].items():
         shared = item.get("parameters") if isinstance(item, dict) else None
         for method in _METHODS:
@@ -93,7 +93,7 @@ def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 continue
             named = operation.get("operationId")
             made = _NO_NAME.sub("_", f"{method}_{path}").strip("_")
-            parameters = [*_listed(shared), *_listed(operation.get("parameters"))]
+            parameters = [*_as_list(shared), *_as_list(operation.get("parameters"))]
             schema = _input_schema(document, parameters, operation)
             said = (operation.get(key) for key in ("description", "summary"))
             yield {
@@ -110,7 +110,7 @@ def _input_schema(
     properties: JsonObject = {}
     required: list[Any] = []
     for each in parameters:
-        told = _resolved(document, each)
+        told = _resolve_reference(document, each)
         name = told.get("name")
         if not isinstance(name, str) or told.get("in") not in ("path", "query"):
             continue
@@ -122,15 +122,15 @@ def _input_schema(
         if told.get("required") is True and name not in required:
             required.append(name)
     whole: JsonObject = {"type": "object", "properties": properties, "required": required}
-    body = _resolved(document, operation.get("requestBody"))
+    body = _resolve_reference(document, operation.get("requestBody"))
     content = body.get("content")
     media = content.get("application/json") if isinstance(content, dict) else None
     schema = media.get("schema") if isinstance(media, dict) else None
     if isinstance(schema, dict):
-        inner = _resolved(document, schema)
+        inner = _resolve_reference(document, schema)
         if isinstance(members := inner.get("properties"), dict):
             properties |= members
-            required += [each for each in _listed(inner.get("required")) if each not in required]
+            required += [each for each in _as_list(inner.get("required")) if each not in required]
         else:
             properties["body"] = schema
             required += ["body"] if body.get("required") is True else []
@@ -140,42 +140,44 @@ def _input_schema(
 def _with_definitions(document: dict[str, Any], schema: JsonObject) -> JsonObject:
     """Return a schema with the definitions that it refers to, as `$defs`."""
     definitions: JsonObject = {}
-    moved = _moved(schema)
-    waiting = sorted(_referred(schema))
+    moved = _move_references(schema)
+    waiting = sorted(_referred_names(schema))
     while waiting:
         name = waiting.pop()
         if name in definitions:
             continue
-        held = _resolved(document, {"$ref": _REF + name})
-        definitions[name] = _moved(held)
-        waiting += sorted(_referred(held))
+        held = _resolve_reference(document, {"$ref": _REF + name})
+        definitions[name] = _move_references(held)
+        waiting += sorted(_referred_names(held))
     return {**moved, "$defs": definitions} if definitions else moved
 
 
-def _moved(value: Any) -> Any:
+def _move_references(value: Any) -> Any:
     if isinstance(value, dict):
         return {
             key: held.replace(_REF, "#/$defs/")
             if key == "$ref" and isinstance(held, str)
-            else _moved(held)
+            else _move_references(held)
             for key, held in value.items()
         }
-    return [_moved(each) for each in value] if isinstance(value, list) else value
-
-
-def _referred(value: Any) -> set[str]:
     if isinstance(value, list):
-        return {name for each in value for name in _referred(each)}
+        return [_move_references(each) for each in value]
+    return value
+
+
+def _referred_names(value: Any) -> set[str]:
+    if isinstance(value, list):
+        return {name for each in value for name in _referred_names(each)}
     if not isinstance(value, dict):
         return set()
-    found = {name for each in value.values() for name in _referred(each)}
+    found = {name for each in value.values() for name in _referred_names(each)}
     ref = value.get("$ref")
     if isinstance(ref, str) and ref.startswith(_REF):
         found.add(ref.removeprefix(_REF))
     return found
 
 
-def _resolved(document: dict[str, Any], value: object) -> dict[str, Any]:
+def _resolve_reference(document: dict[str, Any], value: object) -> dict[str, Any]:
     """Return an object, or the one in the document that it refers to; empty for neither."""
     for _ in range(10):
         if not isinstance(value, dict):
@@ -190,5 +192,7 @@ def _resolved(document: dict[str, Any], value: object) -> dict[str, Any]:
     return {}
 
 
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _as_list(value: object) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return []

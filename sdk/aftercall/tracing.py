@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 
-with needing("otel", "aftercall.tracing"):
+with require_extra("otel", "aftercall.tracing"):
     from opentelemetry import context as otel_context
     from opentelemetry import trace
     from opentelemetry.context import Context
@@ -51,7 +51,7 @@ class TracingObserver:
             f"execute_tool {bounded_name(attempt.facts.tool_name) or 'unknown'}",
             context=parent,
             kind=SpanKind.INTERNAL,
-            attributes=_attributes(attempt),
+            attributes=_span_attributes(attempt),
         )
         if begins_trace:
             kept.setdefault(self, span.get_span_context())
@@ -76,14 +76,14 @@ class _TracedAttempt:
             otel_context.attach(self.caller)
         if given_up is not None:
             self.span.set_attribute("error.type", type(given_up).__qualname__)
-            self._end()
+            self._end_span()
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         del duration_ms  # the span has its own
         if error is not None:
             self.span.set_attribute("error.type", bounded_name(error.type) or "unknown")
             self.span.set_status(StatusCode.ERROR)  # no description: it would be the message
-        self._end()
+        self._end_span()
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -102,7 +102,7 @@ class _TracedAttempt:
                 span.set_status(StatusCode.ERROR)
                 raise
 
-    def _end(self) -> None:
+    def _end_span(self) -> None:
         if not self._has_ended:
             self._has_ended = True
             self.span.end(self._stopped_at)
@@ -110,10 +110,10 @@ class _TracedAttempt:
     def __del__(self) -> None:
         # No one states that a call ended whose result was a question to the user, or whose second
         # hook never came.
-        self._end()
+        self._end_span()
 
 
-def _attributes(attempt: PlannedAttempt) -> dict[str, AttributeValue]:
+def _span_attributes(attempt: PlannedAttempt) -> dict[str, AttributeValue]:
     facts, suggestion = attempt.facts, attempt.suggestion
     attributes: dict[str, AttributeValue | None] = {
         "gen_ai.operation.name": "execute_tool",

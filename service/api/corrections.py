@@ -9,8 +9,8 @@ from pydantic import Field
 from aftercall import models as m
 from ingest.intake import check_time
 from mongo import contents
-from mongo.records import decoded
-from retrieval.knowledge.rows.log import executions
+from mongo.records import decode_json
+from retrieval.knowledge.rows.log import read_executions
 from service.context import Space
 from service.errors import CorrectionConflictError, NotRecordedError
 from service.requests import NO_QUERY, JsonRoute, Read, Record, ToolFilter
@@ -67,11 +67,11 @@ async def record_correction(space: Record, correction: m.Correction) -> m.Record
             corrected_at=corrected_at,
             boundary_axes=tuple(clean.boundary_axes),
             agent=clean.agent,
-            called=None if call is None else contents.Called.of(call),
+            called=None if call is None else contents.Called.from_execution(call),
         )
         event = contents.correction_event(record, context.caller.principal)
         if await context.store.events.append(workspace, [event]) == ["accepted"]:
-            context.indexer.wake()
+            context.indexer.wake_learner()
             return _make_receipt(record, call, duplicate=False)
         # The same id came twice at the same time, and the other one was first.
         known = await _find_correction(space, correction_id) or record
@@ -95,10 +95,10 @@ async def list_corrections(
     context, workspace = space
     log, tool = context.store.events, query.find_tool(workspace)
     most = query.limit if tool is None else _LOOKED_AT
-    found = await log.latest(workspace, "correction", most)
-    records = [decoded(contents.CorrectionRecord, each.data) for each in found]
+    found = await log.latest_events(workspace, "correction", most)
+    records = [decode_json(contents.CorrectionRecord, each.data) for each in found]
     untied = [each.execution_id for each in records if each.called is None]
-    calls = await executions(log, workspace, untied)
+    calls = await read_executions(log, workspace, untied)
     tools = {each.execution.execution_id: each.tool_key for each in calls}
     about = [
         (each, each.called.tool if each.called else tools.get(each.execution_id))
@@ -131,8 +131,8 @@ async def _find_corrected(
         # The wire model requires one of both.
         execution_id = correction.execution_id or ""
         return execution_id, await _find_call(space, execution_id)
-    session = contents.named(context.caller.principal, correction.session_id)
-    events = await context.store.events.latest(
+    session = contents.name_for_principal(context.caller.principal, correction.session_id)
+    events = await context.store.events.latest_events(
         workspace, "execution", _LOOKED_AT, sessions=[session]
     )
     calls = [
@@ -159,13 +159,13 @@ def _is_of_its_tool(call: contents.StoredExecution, correction: m.Correction) ->
 
 async def _find_correction(space: Space, correction_id: str) -> contents.CorrectionRecord | None:
     context, workspace = space
-    found = await context.store.events.find(workspace, "correction", [correction_id])
-    return decoded(contents.CorrectionRecord, found[0].data) if found else None
+    found = await context.store.events.find_events(workspace, "correction", [correction_id])
+    return decode_json(contents.CorrectionRecord, found[0].data) if found else None
 
 
 async def _find_call(space: Space, execution_id: str) -> contents.StoredExecution | None:
     context, workspace = space
-    found = await executions(context.store.events, workspace, [execution_id])
+    found = await read_executions(context.store.events, workspace, [execution_id])
     return found[0] if found else None
 
 

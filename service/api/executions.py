@@ -10,14 +10,14 @@ from itertools import islice
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.background import aside
+from aftercall.background import call_aside
 from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import PassedOver, Placed, Unreadable, passed_over
-from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
+from ingest.formats.otlp.reading import is_same_span, read_otlp_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
-from retrieval.knowledge.rows.log import execution
-from retrieval.knowledge.rows.log import executions as stored_executions
+from retrieval.knowledge.rows.log import load_execution
+from retrieval.knowledge.rows.log import read_executions as stored_executions
 from retrieval.knowledge.values.parameters import is_large
 from service import errors
 from service.context import Space
@@ -51,16 +51,16 @@ async def record_executions(space: Record, records: RecordsBody) -> RecordReceip
     intake, principal = space.context.intake, space.context.caller.principal
     if isinstance(records, Execution):
         return await intake.accept_one(space.workspace, records, principal=principal)
-    return await intake.accept(space.workspace, records, principal=principal)
+    return await intake.accept_executions(space.workspace, records, principal=principal)
 
 
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
 async def read_execution(space: Read, execution_id: ExecutionId) -> Execution:
     """Return an execution; secrets were masked before it was written, and are masked again."""
-    found = await execution(space.context.store.events, space.workspace, execution_id)
+    found = await load_execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
         raise errors.NotFoundProblemError("there is no execution of that id")
-    return await aside(space.context.redactor.call, found, when=is_large(found))
+    return await call_aside(space.context.redactor.call, found, when=is_large(found))
 
 
 _JSON = "application/json"
@@ -163,10 +163,10 @@ async def export_traces(space: Record, request: Request) -> Response:
     is_large = is_packed or len(packed) > _INLINE_BYTES
     # A body that waits for its turn is still packed.
     async with request.app.state.trace_turns if is_large else nullcontext():
-        located = await aside(begin, packed, when=is_large)
+        located = await call_aside(begin, packed, when=is_large)
         outcome = _Outcome()
         batch: list[Placed]
-        while batch := await aside(list, islice(located, _BATCH), when=is_large):
+        while batch := await call_aside(list, islice(located, _BATCH), when=is_large):
             await _store_batch(batch, outcome, space)
     said = request.app.state.passed_over.count_spans(space.workspace, outcome.passed_over)
     outcome.notes += [] if said is None else [errors.safe_message(said)]
@@ -192,7 +192,9 @@ async def _store_batch(located: Sequence[Placed], outcome: _Outcome, space: Spac
             outcome.passed_over.update(read.counts)
         else:
             outcome.notes.append(read.message)
-    receipt = await context.intake.accept(workspace, executions, principal=context.caller.principal)
+    receipt = await context.intake.accept_executions(
+        workspace, executions, principal=context.caller.principal
+    )
     if not receipt.rejected:
         return
     refused = [executions[rejection.index].execution_id for rejection in receipt.rejected]
@@ -208,7 +210,11 @@ async def _store_batch(located: Sequence[Placed], outcome: _Outcome, space: Spac
 def _begin_reading(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Placed]:
     body = unpack_gzip(packed, most) if is_packed else packed
     try:
-        return read_protobuf(body) if encoding == errors.PROTOBUF else read_json(_read_traces(body))
+        return (
+            read_protobuf(body)
+            if encoding == errors.PROTOBUF
+            else read_otlp_json(_read_traces(body))
+        )
     except TooManySpansError as error:
         raise errors.TooLargeProblemError(str(error)) from None
     except OtlpError as error:

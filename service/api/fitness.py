@@ -12,8 +12,8 @@ from aftercall.models.tools import EXPLORE, Scenario
 from mongo import contents
 from retrieval.answers.fitness.history import statistics_with_marks
 from retrieval.answers.fitness.score import quality_of, trials_of
-from retrieval.knowledge.rows.log import executions
-from retrieval.knowledge.rows.registry import Registry, ToolCandidate, offered, plain_candidate
+from retrieval.knowledge.rows.log import read_executions
+from retrieval.knowledge.rows.registry import Registry, ToolCandidate, offer_tool, plain_candidate
 from retrieval.knowledge.rows.statistics import NO_VERSION
 from service.api.tools import find_registered
 from service.context import Context
@@ -56,20 +56,22 @@ async def find_tools(space: Suggest, question: m.FindRequest) -> m.FoundTools:
     With tags, only tools that have at least one of them.
     """
     context, workspace = space
-    found = await context.chooser.find(workspace, question, principal=context.caller.principal)
+    found = await context.chooser.find_tools(
+        workspace, question, principal=context.caller.principal
+    )
     return found.model_copy(update={"candidates": _quote_failures(context, found.candidates)})
 
 
 @router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
 async def find_evolutions(space: Suggest, question: m.EvolutionRequest) -> m.EvolutionList:
     """Return present and past promotions, nearest first, by namespace, reason and mutation."""
-    return await space.context.history.evolutions(space.workspace, question)
+    return await space.context.history.find_evolutions(space.workspace, question)
 
 
 @router.get("/namespaces", summary="All namespaces, by name")
 async def list_namespaces(space: Read) -> m.NamespaceList:
     """Return all namespaces; a tool without one serves the namespace that has its id as name."""
-    return await space.context.chooser.namespaces(space.workspace)
+    return await space.context.chooser.list_namespaces(space.workspace)
 
 
 @router.get(
@@ -85,7 +87,7 @@ async def find_best_tool(
     It also names what was left out and why. The score is base x quality x failure demotion;
     `belowThreshold` marks a tool that is hardly fit.
     """
-    found = await space.context.chooser.best(
+    found = await space.context.chooser.find_best(
         space.workspace,
         namespace,
         query.scenario,
@@ -126,9 +128,11 @@ async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m
     """
     context, workspace = space
     log, redactor, now = context.store.events, context.redactor, context.clock()
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     named = [] if mark.execution_id is None else [mark.execution_id]
-    call = next(iter(await executions(log, workspace, named)), None)  # None if it is not stored yet
+    call = next(
+        iter(await read_executions(log, workspace, named)), None
+    )  # None if it is not stored yet
     failed, version = _find_failed(registry, tool_id, mark.version, call)
     record = contents.FailureRecord(
         tool=failed.key,
@@ -141,12 +145,12 @@ async def mark_failure(space: Record, tool_id: ToolId, mark: m.FailureMark) -> m
         # A masked tag would match every scenario with a masked secret.
         negative_tags=tuple(tag for tag in mark.negative_tags if redactor.text(tag) == tag),
         execution_id=mark.execution_id,
-        called=None if call is None else contents.Called.of(call),
+        called=None if call is None else contents.Called.from_execution(call),
     )
     event = contents.mark_event(record, context.caller.principal)
     is_new = await log.append(workspace, [event]) == ["accepted"]
     if is_new:
-        context.indexer.wake()
+        context.indexer.wake_learner()
     # All stored marks count, also those not learned from yet.
     statistics = await statistics_with_marks([failed.key], memory=context.memory, log=log)
     trials = trials_of(failed, statistics[failed.key])
@@ -168,7 +172,7 @@ def _find_failed(
     The version is that of the call, else the given one, else the one in force.
     """
     stored = find_registered(registry, tool_id)
-    in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
+    in_force, plain = offer_tool(registry, stored), plain_candidate(registry, stored, "original")
     possible = [in_force, plain]
     if call and (called := [each for each in possible if each.key == call.tool_key]):
         possible = called
@@ -176,7 +180,7 @@ def _find_failed(
     if version is None:
         return in_force, in_force.tool.version
     for each in possible:
-        if each.counts(version):
+        if each.counts_version(version):
             return each, version or None
     return replace(possible[-1], versions=(version,), start=1.0, since=None), version or None
 
@@ -190,6 +194,6 @@ async def list_failures(
     Those nearest to the scenario come first, without a scenario the latest. Without one every
     `similarity` is 0, and `weight` states how far time has reduced it.
     """
-    return await space.context.history.failures(
+    return await space.context.history.list_failures(
         space.workspace, tool_id, scenario=query.scenario, limit=query.limit
     )

@@ -22,13 +22,13 @@ from retrieval.knowledge.rows.registry import (
     Registry,
     ToolCandidate,
     UnknownToolError,
-    named,
+    name_tool,
     nearest_names,
-    offered,
+    offer_tool,
     plain_candidate,
     recorded_name,
 )
-from retrieval.knowledge.rows.statistics import ToolTrials, merged
+from retrieval.knowledge.rows.statistics import ToolTrials, merge_trials
 from service.api.recommendations import find_recommendations
 from service.api.tools import find_called_tools
 from service.context import Context, Space
@@ -61,13 +61,15 @@ async def read_boundaries(space: Read, query: Annotated[BoundariesQuery, Query()
     named; until then each stands for itself. Each workspace remembers its 2,000 weightiest axes.
     """
     context, workspace = space
-    health = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
+    health = await context.memory.read_health(
+        await troubled_tools(context.store, workspace, MAX_TOOLS)
+    )
     book = await context.memory.axis_book(workspace)
     clusters = await context.memory.axis_clusters(workspace)
-    ids = {each.tool_key: each.tool.tool_id for each in await context.memory.tools(workspace)}
+    ids = {each.tool_key: each.tool.tool_id for each in await context.memory.list_tools(workspace)}
     troubled = [
         (
-            named(tool, ids.get(tool)),
+            name_tool(tool, ids.get(tool)),
             KnownHealth(referrals=known.referrals, recent_corrections=known.recent_corrections),
         )
         for tool, known in health.items()
@@ -101,9 +103,9 @@ async def read_health(space: Read, tool_id: ToolId) -> m.ToolHealth:
     tools = await find_called_tools(space, tool_id)
     if len(tools) > 1:
         raise UnknownToolError(tool_id, sorted(map(recorded_name, tools)))
-    registered = (await context.memory.registry(workspace)).by_id.get(tool_id)
+    registered = (await context.memory.read_registry(workspace)).by_id.get(tool_id)
     return await _report_health(
-        context, tools[0], registered or await context.memory.tool(tools[0])
+        context, tools[0], registered or await context.memory.find_tool(tools[0])
     )
 
 
@@ -115,10 +117,10 @@ async def read_recorded_health(context: Context, tool: ToolKey) -> m.ToolHealth:
     """
     memory = context.memory
     # The row without a name belongs to the workspace, and to no tool.
-    registered = await memory.tool(tool) if tool.tool_name else None
-    if registered is None and not (tool.tool_name and await memory.health([tool])):
-        registry = await memory.registry(tool.workspace)
-        recorded = await context.memory.called(tool.workspace, MAX_KNOWN)
+    registered = await memory.find_tool(tool) if tool.tool_name else None
+    if registered is None and not (tool.tool_name and await memory.read_health([tool])):
+        registry = await memory.read_registry(tool.workspace)
+        recorded = await context.memory.list_called(tool.workspace, MAX_KNOWN)
         name = recorded_name(tool)
         raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
     return await _report_health(context, tool, registered)
@@ -127,14 +129,14 @@ async def read_recorded_health(context: Context, tool: ToolKey) -> m.ToolHealth:
 async def _report_health(
     context: Context, tool: ToolKey, registered: StoredTool | None
 ) -> m.ToolHealth:
-    known = (await context.memory.health([tool])).get(tool) or KnownHealth()
-    knowledge = await context.memory.knowledge(tool)
+    known = (await context.memory.read_health([tool])).get(tool) or KnownHealth()
+    knowledge = await context.memory.read_knowledge(tool)
     clusters = await context.memory.axis_clusters(tool.workspace)
     now = context.clock()
     report = await asyncio.to_thread(
         lambda: health_report(
             known,
-            tool=named(tool, registered.tool.tool_id if registered else None),
+            tool=name_tool(tool, registered.tool.tool_id if registered else None),
             knowledge=knowledge,
             cohesion=cohesion_of(known, clusters, now=now, rules=context.cohesion),
             stated_methods=stated_methods(registered.tool if registered else None),
@@ -162,14 +164,14 @@ async def read_qualities(space: Space, tools: Sequence[ToolKey]) -> Mapping[Tool
     """Return how good these tools are now, registered or not."""
     context, workspace = space
     memory, now = context.memory, context.clock()
-    registry = await memory.registry_of(workspace, tools)
+    registry = await memory.read_registry_of(workspace, tools)
     clusters = await memory.axis_clusters(workspace)
-    statistics, health = await memory.statistics(tools), await memory.health(tools)
+    statistics, health = await memory.read_statistics(tools), await memory.read_health(tools)
 
     def rate_tools() -> dict[ToolKey, ToolQuality]:
         found = {}
         for tool in tools:
-            candidate = _in_force(registry, registry.named(tool))
+            candidate = _in_force(registry, registry.find_named(tool))
             known = health.get(tool)
             score = cohesion_of(known, clusters, now=now, rules=context.cohesion) if known else None
             found[tool] = ToolQuality(
@@ -189,7 +191,7 @@ def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | 
     """
     if stored is None:
         return None
-    in_force = offered(registry, stored)
+    in_force = offer_tool(registry, stored)
     is_own = in_force.key == stored.tool_key
     return in_force if is_own else plain_candidate(registry, stored, "original")
 
@@ -200,7 +202,7 @@ def _rate_quality(
     """Return the quality as in the tool's fitness; an unregistered tool counts all versions."""
     if candidate is None:
         known = statistics.versions.values() if statistics else ()
-        trials = merged(*(each.trials for each in known))
+        trials = merge_trials(*(each.trials for each in known))
         return quality_of(trials, now=now) if trials else None
     trials = trials_of(candidate, statistics)
     if not trials and candidate.since is None:

@@ -67,7 +67,7 @@ async def list_keys(space: KeyAdmin) -> m.KeyList:
     An operator gets the keys of all workspaces.
     """
     keyring, access = space
-    keys = await keyring.store.keys()
+    keys = await keyring.store.list_keys()
     if keyring.bootstrap is not None:
         keys.insert(0, keyring.bootstrap)
     return m.KeyList(keys=[_known_key(key) for key in keys if access.sees_workspace(key.workspace)])
@@ -114,7 +114,7 @@ async def read_audit(space: KeyAdmin, query: Annotated[AuditQuery, Query()]) -> 
     """Return changes of keys, tools, promotions and recommendations, exports and deletions."""
     keyring, access = space
     only = None if access.workspace == m.ALL_WORKSPACES else access.workspace
-    entries = await keyring.store.entries(query.limit, before=query.before, workspace=only)
+    entries = await keyring.store.list_entries(query.limit, before=query.before, workspace=only)
     return m.AuditList(
         entries=[m.AuditRecord.model_validate(each, from_attributes=True) for each in entries]
     )
@@ -138,7 +138,7 @@ async def _find_key(space: KeySpace, key_id: str) -> StoredKey:
         raise KeyRefusedError(
             "this key is of the service's settings: change AFTERCALL_KEYS_BOOTSTRAP and restart it"
         )
-    for key in await keyring.store.keys():
+    for key in await keyring.store.list_keys():
         if key.id == key_id and access.sees_workspace(key.workspace) and key.revoked_at is None:
             return key
     raise UnknownKeyError("there is no such key; GET /keys and `aftercall keys list` show those")

@@ -85,13 +85,13 @@ async def read_known_tools(space: Suggest, query: Annotated[KnownToolsQuery, Que
 async def write_known_tools(space: Space, query: KnownToolsQuery) -> str:
     """Return the text about the named tools, else about all, in at most `max_tokens`."""
     context, workspace = space
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     if query.tool or query.namespace is not None:
         wanted = await _find_named(space, registry, query)
     else:
         put = sorted(registry.by_id.values(), key=lambda e: (e.tool.updated_at, e.tool.tool_id))
         wanted = _index_by_key(put[-MAX_REGISTERED:])
-        for key in await context.memory.called(workspace, MAX_RECORDED):
+        for key in await context.memory.list_called(workspace, MAX_RECORDED):
             wanted.setdefault(key, None)
     ordered = await _sort_by_use(context, list(wanted))
     first = ordered[: query.max_tokens // _LEAST_TOKENS]
@@ -120,7 +120,7 @@ async def read_contracts(
     ones are left out. The sentences are data: names and values in them are those of calls.
     """
     context, workspace = space
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     wanted: dict[ToolKey, StoredTool | None] = {}
     for name in tool:
         with suppress(UnknownNameError):  # a tool that was never called
@@ -159,7 +159,7 @@ async def _find_named(
     for name in names:
         if name not in registry.by_id:
             for key in await find_called_tools(space, name):
-                wanted.setdefault(key, registry.named(key))
+                wanted.setdefault(key, registry.find_named(key))
     return wanted
 
 
@@ -167,7 +167,7 @@ async def _sort_by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolK
     now = context.clock()
     ranks: dict[ToolKey, tuple[float, float, str, str]] = {}
     for some in _split_tools(tools):
-        health = await context.memory.health(some)
+        health = await context.memory.read_health(some)
         for key in some:
             known = health.get(key)
             used = known.used_at.timestamp() if known is not None and known.used_at else 0.0
@@ -184,8 +184,8 @@ async def _gather_facts(
     now, memory = context.clock(), context.memory
     found = []
     for some in _split_tools(list(wanted)):
-        health = await memory.health(some)
-        knowledge = await asyncio.gather(*(memory.knowledge(key) for key in some))
+        health = await memory.read_health(some)
+        knowledge = await asyncio.gather(*(memory.read_knowledge(key) for key in some))
         for key, known in zip(some, knowledge, strict=True):
             stored = wanted[key]
             record = ToolRecord(key, stored.tool if stored else None, known, health.get(key))

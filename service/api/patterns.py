@@ -13,9 +13,9 @@ from pydantic import Field
 from aftercall import models as m
 from aftercall.models.base import Name
 from aftercall.redaction import Redactor
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import StoredPatternReview, hour_of, review_command
-from mongo.records import ToolKey, decoded
+from mongo.records import ToolKey, decode_json
 from retrieval.knowledge.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, cost_of, mark_of
 from retrieval.knowledge.patterns.lessons import title_of
@@ -192,7 +192,7 @@ async def change_pattern(
     )
     event, state = review_command(review, context.caller.principal)
     await context.store.events.append(workspace, [event], [state])
-    context.indexer.wake()
+    context.indexer.wake_learner()
     await context.note_action(workspace, f"pattern.{change.state}", pattern_id)
     [answered] = await show_patterns(space, found)
     return answered
@@ -216,7 +216,9 @@ async def read_pattern_history(
     stored = await find_pattern(space, pattern_id)
     [answered] = await show_patterns(space, [stored])
     span, about = await read_window(space, query.window)
-    points = await span.read_points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.marks()])
+    points = await span.read_points(
+        [f"{what.SIGNATURE}{mark.hex()}" for mark in stored.member_marks()]
+    )
     return m.PatternHistory(
         **about,
         pattern=answered,
@@ -245,20 +247,20 @@ async def read_consolidated_at(space: Space) -> datetime | None:
     """Return when the latest nightly job made patterns; None before the first job."""
     context, workspace = space
     rows = await context.store.knowledge.get(workspace, CONSOLIDATED, [""])
-    return decoded(datetime, rows[0].data) if rows else None
+    return decode_json(datetime, rows[0].data) if rows else None
 
 
 async def count_by_pattern(space: Space, marks: Mapping[str, int]) -> dict[str, int]:
     """Return failures by pattern, from failures by mark (hex); other marks are left out."""
     of_marks = await _read_marks(space)
-    return summed((of_marks[mark], marks[mark]) for mark in marks.keys() & of_marks.keys())
+    return sum_values((of_marks[mark], marks[mark]) for mark in marks.keys() & of_marks.keys())
 
 
 async def find_patterns(space: Space, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
     """Return the existing ones of these patterns, in the order of the ids."""
     context, workspace = space
     rows = await context.store.knowledge.get(workspace, PATTERN, pattern_ids)
-    by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
+    by_id = {row.key: decode_json(ConsolidatedPattern, row.data) for row in rows}
     return [by_id[each] for each in pattern_ids if each in by_id]
 
 
@@ -280,7 +282,7 @@ async def show_patterns(
     context, workspace = space
     reviews = await _read_reviews(space, patterns)
     keys = {ToolKey(workspace, each.server_name, each.tool_name) for each in patterns}
-    registry = await context.memory.registry_of(workspace, keys)
+    registry = await context.memory.read_registry_of(workspace, keys)
     # If two servers have a tool of one name, the title names the server.
     names = Counter(each.tool_name for each in keys | registry.shared_names)
     most = 1 if registry.is_whole else 0
@@ -306,8 +308,8 @@ async def _read_reviews(
     context, workspace = space
     by_id = {each.pattern_id: each for each in patterns}
     found = {}
-    for row in await context.store.events.state(workspace, "pattern", list(by_id)):
-        stored, pattern = decoded(StoredPatternReview, row.data or b""), by_id[row.key]
+    for row in await context.store.events.read_state(workspace, "pattern", list(by_id)):
+        stored, pattern = decode_json(StoredPatternReview, row.data or b""), by_id[row.key]
         hour, is_back = hour_of(stored.changed_at), False
         if stored.state == "resolved":
             is_back = (await _count_since(space, pattern, hour)).total() > stored.counted
@@ -330,8 +332,8 @@ def _pattern_state(review: m.PatternReview | None) -> m.PatternState:
 
 async def _count_since(space: Space, pattern: ConsolidatedPattern, hour: int) -> Counter[int]:
     context, workspace = space
-    names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.marks()]
-    found = await context.store.counters.sums(
+    names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.member_marks()]
+    found = await context.store.counters.sum_counters(
         workspace, names, since=hour, until=hour_of(context.clock()), by=["hour"]
     )
     return Counter({each.hour or 0: each.number for each in found})
@@ -340,7 +342,7 @@ async def _count_since(space: Space, pattern: ConsolidatedPattern, hour: int) ->
 async def _latest_version(space: Space, pattern: ConsolidatedPattern) -> str | None:
     context, workspace = space
     tool = ToolKey(workspace, pattern.server_name, pattern.tool_name)
-    known = (await context.memory.statistics([tool])).get(tool)
+    known = (await context.memory.read_statistics([tool])).get(tool)
     named = {name: each.last_seen for name, each in known.versions.items()} if known else {}
     seen = [(at, name) for name, at in named.items() if name and at is not None]
     return max(seen)[1] if seen else None
@@ -356,20 +358,20 @@ class PatternRepair(NamedTuple):
 async def list_latest_repairs(space: Space) -> list[PatternRepair]:
     """Return the latest repairs, newest first."""
     context, workspace = space
-    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
+    rows = await context.store.knowledge.scan_rows(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
     return [
         PatternRepair(
             mark_of(document_id(workspace, "reflection", *tool[1:], mended.signature)).hex(), mended
         )
-        for tool, mended in ((row.tool, REPAIR.decode(row)) for row in rows)
+        for tool, mended in ((row.tool, REPAIR.decode_row(row)) for row in rows)
         if tool is not None
     ]
 
 
 async def _read_patterns(space: Space, limit: int) -> list[ConsolidatedPattern]:
     context, workspace = space
-    rows = await context.store.knowledge.scan(workspace, PATTERN, limit, by="rank")
-    return await asyncio.to_thread(lambda: [decoded(ConsolidatedPattern, e.data) for e in rows])
+    rows = await context.store.knowledge.scan_rows(workspace, PATTERN, limit, by="rank")
+    return await asyncio.to_thread(lambda: [decode_json(ConsolidatedPattern, e.data) for e in rows])
 
 
 async def _read_marks(space: Space) -> Mapping[str, str]:
@@ -381,7 +383,7 @@ async def _read_marks(space: Space) -> Mapping[str, str]:
     kept = context.caches.get_cache(_Marks)
     if (known := kept.get((workspace, at))) is None:
         found = await _read_patterns(space, MAX_PATTERNS)
-        known = {mark.hex(): each.pattern_id for each in found for mark in each.marks()}
+        known = {mark.hex(): each.pattern_id for each in found for mark in each.member_marks()}
         kept[workspace, at] = known
     return known
 

@@ -22,8 +22,8 @@ from aftercall.promotions_file import (
 )
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
 from retrieval.answers.fitness.history import shown_promotion, statistics_with_marks
-from retrieval.answers.fitness.promotions import before, inherited_quality, pair_of, status_of
-from retrieval.knowledge.rows.log import promotion_history
+from retrieval.answers.fitness.promotions import inherited_quality, pair_of, read_former, status_of
+from retrieval.knowledge.rows.log import read_promotion_history
 from retrieval.knowledge.rows.registry import Registry, UnknownNamespaceError
 from service.context import Context, Space
 from service.errors import (
@@ -55,7 +55,7 @@ class HistoryQuery(m.WireModel):
     summary="What was promoted in a namespace, and when",
     name="promotion_history",
 )
-async def read_promotion_history(
+async def list_promotion_history(
     space: Read, namespace: Namespace, query: Annotated[HistoryQuery, Query()]
 ) -> m.PromotionHistory:
     """Return the changes of a namespace, latest first.
@@ -67,9 +67,11 @@ async def read_promotion_history(
     """
     context, workspace = space
     if not (
-        events := await promotion_history(context.store.events, workspace, namespace, query.limit)
+        events := await read_promotion_history(
+            context.store.events, workspace, namespace, query.limit
+        )
     ):
-        _check_served(await context.memory.registry(workspace), namespace)
+        _check_served(await context.memory.read_registry(workspace), namespace)
     changes = [
         m.PromotionChange(
             at=each.at,
@@ -93,13 +95,15 @@ async def roll_back(space: Admin, namespace: Namespace) -> m.PromotionHistory:
     """
     context, workspace = space
     async with context.changing:
-        events = await promotion_history(context.store.events, workspace, namespace, _MAX_HISTORY)
+        events = await read_promotion_history(
+            context.store.events, workspace, namespace, _MAX_HISTORY
+        )
         is_whole = len(events) < _MAX_HISTORY
-        possible, promoted = before(events, is_whole=is_whole)
+        possible, promoted = read_former(events, is_whole=is_whole)
         if possible:
             event = PromotionEvent(workspace, namespace, context.clock(), "rolled_back", promoted)
             await _append_events(space, [event])
-    history = await read_promotion_history(space, namespace, HistoryQuery(limit=_MAX_HISTORY))
+    history = await list_promotion_history(space, namespace, HistoryQuery(limit=_MAX_HISTORY))
     if not possible:
         raise NothingBeforeError(
             f"there is nothing to go back to in {namespace[:80]!r}; the original serves it"
@@ -130,13 +134,13 @@ async def promote_version(
     _check_promotion(promotion)
     promotion = shown_promotion(promotion, context.redactor)
     async with context.changing:
-        registry = await context.memory.registry(workspace)
+        registry = await context.memory.read_registry(workspace)
         _check_served(registry, namespace)
         stored = registry.promotions.get(namespace)
         if stored is None or not _is_same(promotion, stored.promotion):
             [stored] = await _prepare_promotions(space, registry, {namespace: promotion})
             await _append_events(space, [_make_event(context, stored, "promoted")])
-            registry = await context.memory.registry(workspace)
+            registry = await context.memory.read_registry(workspace)
     return await _read_status(context, registry, stored)
 
 
@@ -150,7 +154,7 @@ async def read_promotion(space: Read, namespace: Namespace) -> m.PromotionStatus
         NotPromotedError: nothing is promoted in the namespace.
     """
     context, workspace = space
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     return await _read_status(context, registry, _find_held(registry, namespace))
 
 
@@ -165,7 +169,7 @@ async def remove_promotion(space: Admin, namespace: Namespace) -> None:
     """
     context, workspace = space
     async with context.changing:
-        held = _find_held(await context.memory.registry(workspace), namespace)
+        held = _find_held(await context.memory.read_registry(workspace), namespace)
         await _append_events(space, [_make_removal(context, held)])
 
 
@@ -173,7 +177,7 @@ async def remove_promotion(space: Admin, namespace: Namespace) -> None:
 async def export_promotions(space: Read) -> Response:
     """Return exactly the text of the file: by namespace, with keys in snake_case."""
     context, workspace = space
-    held = (await context.memory.registry(workspace)).promotions
+    held = (await context.memory.read_registry(workspace)).promotions
     text = render_promotions(
         {name: shown_promotion(held[name].promotion, context.redactor) for name in sorted(held)}
     )
@@ -215,7 +219,7 @@ async def import_promotions(space: Admin, promotions: PromotionsBody) -> m.Promo
         _check_promotion(promotion, _name_entry(name))
     clean = {name: shown_promotion(each, context.redactor) for name, each in promotions.items()}
     async with context.changing:
-        registry = await context.memory.registry(workspace)
+        registry = await context.memory.read_registry(workspace)
         held = registry.promotions
         same: list[str] = []
         new: dict[str, m.Promotion] = {}
@@ -281,7 +285,7 @@ async def _read_status(
     context: Context, registry: Registry, stored: StoredPromotion
 ) -> m.PromotionStatus:
     pair = pair_of(registry, stored.namespace)
-    statistics = await context.memory.statistics(pair.keys) if pair else {}
+    statistics = await context.memory.read_statistics(pair.keys) if pair else {}
     status = status_of(stored, pair, statistics, now=context.clock())
     words = {"reason": status.reason, "mutation": status.mutation}
     return status.model_copy(
@@ -292,7 +296,7 @@ async def _read_status(
 async def _append_events(space: Space, events: list[PromotionEvent]) -> None:
     context, workspace = space
     if events:
-        held = (await context.memory.registry(workspace)).promotions
+        held = (await context.memory.read_registry(workspace)).promotions
         commands = [
             promotion_command(each, held.get(each.namespace), context.caller.principal)
             for each in events
@@ -303,7 +307,7 @@ async def _append_events(space: Space, events: list[PromotionEvent]) -> None:
             )
         finally:  # a change that failed may have been stored
             context.memory.forget_state(workspace)
-        context.indexer.wake()
+        context.indexer.wake_learner()
         for each in events:
             await context.note_action(workspace, f"promotion.{each.action}", each.namespace)
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from aftercall import models as m
 from aftercall.models.base import Id, Name
 from mongo.contents import StoredRecommendation, review_command
-from mongo.records import ToolKey, decoded
+from mongo.records import ToolKey, decode_json
 from retrieval.answers.fitness.promotions import pair_of, status_of
 from retrieval.answers.recommendations import queue
 from retrieval.answers.recommendations.evidence import Quotes
@@ -76,7 +76,7 @@ async def list_recommendations(
     ]
     words = Quotes(context.redactor)
     return m.RecommendationList(
-        recommendations=[words.shown(each) for each in wanted[: query.limit]]
+        recommendations=[words.show_recommendation(each) for each in wanted[: query.limit]]
     )
 
 
@@ -106,7 +106,7 @@ async def change_recommendation(
             "looks wants to know"
         )
     found, now = await _find_one(space, recommendation_id), context.clock()
-    changed = Quotes(context.redactor).shown(
+    changed = Quotes(context.redactor).show_recommendation(
         found.model_copy(
             update={
                 "state": change.state,
@@ -130,7 +130,7 @@ async def change_recommendation(
         context.caller.principal,
     )
     await context.store.events.append(workspace, [event], [state])
-    context.indexer.wake()
+    context.indexer.wake_learner()
     await context.note_action(workspace, f"recommendation.{change.state}", recommendation_id)
     return changed
 
@@ -138,18 +138,20 @@ async def change_recommendation(
 async def find_recommendations(space: Space, tools: Sequence[ToolKey]) -> list[m.Recommendation]:
     """Return open and taken recommendations about these tools, greatest priority first."""
     context = space.context
-    if not (known := await context.memory.health(tools)):
+    if not (known := await context.memory.read_health(tools)):
         return []
     around = await _open_workspace(space, known)
     found = await asyncio.to_thread(queue.about_tools, around, known.items())
     return queue.by_priority(
-        around.words.shown(each) for each in found if each.state in _STILL_TO_DO
+        around.words.show_recommendation(each) for each in found if each.state in _STILL_TO_DO
     )
 
 
 async def _list_all(space: Space) -> list[m.Recommendation]:
     context, workspace = space
-    known = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
+    known = await context.memory.read_health(
+        await troubled_tools(context.store, workspace, MAX_TOOLS)
+    )
     around = await _open_workspace(space, known)
     reviews = await _review_promotions(space, around.registry, around.now)
     return await asyncio.to_thread(queue.queue_of, around, known.items(), reviews)
@@ -172,7 +174,9 @@ async def _open_workspace(space: Space, known: Mapping[ToolKey, KnownHealth]) ->
     is_split = any(each.split for health in known.values() for each in health.referrals)
     return queue.Workspace(
         registry=await (
-            memory.registry(workspace) if is_split else memory.registry_of(workspace, list(known))
+            memory.read_registry(workspace)
+            if is_split
+            else memory.read_registry_of(workspace, list(known))
         ),
         clusters=await context.memory.axis_clusters(workspace),
         reviews=await _read_stored(space),
@@ -188,7 +192,7 @@ async def _review_promotions(
     context, workspace = space
     pairs = {name: pair_of(registry, name) for name in registry.promotions}
     keys = [key for pair in pairs.values() if pair for key in pair.keys]
-    statistics = await context.memory.statistics(keys)
+    statistics = await context.memory.read_statistics(keys)
     reviews = (
         review_of(workspace, status_of(registry.promotions[name], pair, statistics, now=now))
         for name, pair in pairs.items()
@@ -212,7 +216,7 @@ async def _filter_by_tool(
         if (each.namespace == name if each.tool is None
             else (each.tool.server_name, each.tool.tool_name) in names)
     ]  # fmt: skip
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     if unknown and not about and not registry.in_namespace(name):
         raise unknown
     return about
@@ -220,6 +224,6 @@ async def _filter_by_tool(
 
 async def _read_stored(space: Space) -> dict[str, StoredRecommendation]:
     context, workspace = space
-    rows = await context.store.events.state(workspace, "review")
-    found = (decoded(StoredRecommendation, row.data or b"") for row in rows)
+    rows = await context.store.events.read_state(workspace, "review")
+    found = (decode_json(StoredRecommendation, row.data or b"") for row in rows)
     return {each.recommendation_id: each for each in found}

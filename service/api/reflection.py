@@ -129,8 +129,8 @@ async def read_confidence(space: Read) -> m.ConfidenceStatistics:
     A success is a call that succeeded: outcomes do not show whether it did what was meant.
     """
     context, workspace = space
-    rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
-    judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
+    rows = await context.store.knowledge.scan_rows(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
+    judged = [each for row in rows if (each := JUDGED.decode_row(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
 
 

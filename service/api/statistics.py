@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query
 
 from aftercall import models as m
 from aftercall.models.base import Name
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.records import ToolKey
 from retrieval.knowledge.rows import counters as what
 from retrieval.knowledge.rows.registry import UnknownNameError, nearest_names
@@ -134,7 +134,7 @@ async def read_trend(space: Read, query: OverTimeQuery) -> m.Trend:
     points = await span.read_points(CALL_COUNTERS, tool)
     names = (what.VERSION_SUCCESS, what.VERSION_FAILURE)
     counted = await span.read_points([f"{each}*" for each in names], tool) if tool else []
-    made = summed(
+    made = sum_values(
         (name.removeprefix(names[0]).removeprefix(names[1]), number)
         for _, point in counted
         for name, number in point.items()
@@ -228,7 +228,7 @@ async def read_agent(space: Read, agent: AgentName, query: WindowQuery) -> m.Age
         return -failures, -(successes + failures), str(tool)
 
     heaviest = sorted(counts, key=sort_key)[:MAX_TOOLS_OF_AGENT]
-    registry = await context.memory.registry_of(workspace, heaviest)
+    registry = await context.memory.read_registry_of(workspace, heaviest)
     repaired = await span.by_name(prefix=what.AGENT_REPAIRED)
     tools: list[m.AgentTool] = []
     for tool in heaviest:
@@ -251,7 +251,7 @@ async def _count_tools(
     calls = await span.by_key(*CALL_COUNTERS, tools=tools)
     durations = await span.by_key(_DURATIONS, tools=tools) if with_durations else {}
     context, workspace = span.space
-    registry = await context.memory.registry_of(workspace, tools)
+    registry = await context.memory.read_registry_of(workspace, tools)
     shown = [
         m.ToolUsage(
             tool=registry.tool_name(tool),
@@ -282,7 +282,7 @@ async def _count_all(span: WindowHours, *, with_durations: bool = True) -> dict[
 async def _name_tool(context: Context, tool: ToolKey | None) -> m.ToolName | None:
     if tool is None:
         return None
-    return (await context.memory.registry_of(tool.workspace, [tool])).tool_name(tool)
+    return (await context.memory.read_registry_of(tool.workspace, [tool])).tool_name(tool)
 
 
 def add_pairs(counted: Iterable[tuple[int, int]]) -> m.CallCounts:
@@ -295,5 +295,7 @@ def _read_quantiles(durations: Mapping[str, int]) -> m.DurationQuantiles | None:
     if not durations:
         return None
     buckets = {int(name.removeprefix(what.DURATION)): each for name, each in durations.items()}
-    p50, p95, p99 = (round(what.quantile(buckets, share) or 0.0, 3) for share in (0.5, 0.95, 0.99))
+    p50, p95, p99 = (
+        round(what.duration_quantile(buckets, share) or 0.0, 3) for share in (0.5, 0.95, 0.99)
+    )
     return m.DurationQuantiles(p50=p50, p95=p95, p99=p99)

@@ -5,7 +5,7 @@ import time
 from fastapi import APIRouter, Request, Response
 
 from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
-from retrieval.knowledge.rows.log import counts, lag_s
+from retrieval.knowledge.rows.log import count_rows, lag_s
 from service.api.reflection import find_missing
 from service.context import Lifecycle
 from service.errors import ProblemError, UnavailableError
@@ -27,12 +27,12 @@ async def read_status(space: Read, request: Request) -> Status:
     `pendingIndexing` counts all that is durable but not yet usable in answers.
     """
     context, workspace = space
-    known = await counts(context.store, workspace)
+    known = await count_rows(context.store, workspace)
     agreed = await read_agreement(context)
     if context.caller.workspace != ALL_WORKSPACES:  # `agreed` is about all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
-    scaling = await context.memory.scaling(workspace)
+    scaling = await context.memory.read_scaling(workspace)
     return Status(
         version=VERSION,
         ready=context.learning.problem is None,

@@ -4,9 +4,9 @@ from fastapi import APIRouter, Response
 
 from aftercall import models as m
 from mongo import contents
-from retrieval.answers.check import check
+from retrieval.answers.check import answer_check
 from retrieval.answers.similar import find_similar
-from retrieval.knowledge.rows.log import execution, suggestion
+from retrieval.knowledge.rows.log import load_execution, read_suggestion
 from service.errors import NotRecordedError
 from service.requests import JsonRoute, Suggest, SuggestionId
 
@@ -37,7 +37,7 @@ async def check_call(space: Suggest, question: m.CheckRequest) -> m.CheckRespons
     like this again and again in its session.
     """
     context, workspace = space
-    return await check(
+    return await answer_check(
         workspace,
         question,
         memory=context.memory,
@@ -66,14 +66,14 @@ async def report_outcome(
     """
     context, workspace = space
     log = context.store.events
-    known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
+    known = context.suggester.issued(workspace, suggestion_id) or await read_suggestion(
         log, workspace, suggestion_id
     )
     if known is None:
         raise NotRecordedError(
             f"no suggestion {suggestion_id} was made here; send the suggestionId that /suggest gave"
         )
-    followed = await execution(log, workspace, report.execution_id)
+    followed = await load_execution(log, workspace, report.execution_id)
     outcome = contents.SuggestionOutcome(
         suggestion_id=suggestion_id,
         execution_id=report.execution_id,
@@ -84,7 +84,7 @@ async def report_outcome(
     verdicts = await log.append(
         workspace, [contents.outcome_event(outcome, context.caller.principal)]
     )
-    context.indexer.wake()
+    context.indexer.wake_learner()
     if verdicts == ["accepted"]:  # else the execution has an outcome of it already
         context.metrics.count_report(suggestion_id, report)
 

@@ -10,8 +10,8 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query, Response
 from pydantic import Field
 
-from aftercall.background import aside
-from aftercall.json_values import JsonObject, content_hash, exceeds
+from aftercall.background import call_aside
+from aftercall.json_values import JsonObject, content_hash, exceeds_size
 from aftercall.models import (
     MAX_TOOLS,
     ContractChange,
@@ -31,10 +31,10 @@ from retrieval.knowledge.rows.registry import (
     Registry,
     UnknownToolError,
     find_cycle,
-    meant,
-    nearest,
+    find_meant,
+    names_like,
     nearest_names,
-    offered,
+    offer_tool,
     original_of,
     possible_tools,
 )
@@ -65,14 +65,14 @@ async def list_tools(space: Read) -> ToolList:
     tool's own tags and those that marks gave it.
     """
     context, workspace = space
-    stored = await context.memory.tools(workspace)
-    known = await context.memory.statistics([each.tool_key for each in stored])
+    stored = await context.memory.list_tools(workspace)
+    known = await context.memory.read_statistics([each.tool_key for each in stored])
     asker = key_mark(context.caller.principal)
     shown = []
     for each in stored:
         tool, learned = each.tool, known.get(each.tool_key)
         if learned is not None and learned.negative_tags:
-            tags = dict.fromkeys([*tool.negative_tags, *learned.tags(asker)])
+            tags = dict.fromkeys([*tool.negative_tags, *learned.list_negative_tags(asker)])
             tool = tool.model_copy(update={"negative_tags": list(tags)})
         shown.append(context.redactor.tool(tool))
     return ToolList(tools=shown)
@@ -110,22 +110,24 @@ async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
         RefusedError: `evolvedFrom` leads back to the tool, or the tool is another key's.
     """
     context, workspace = space
-    if exceeds([spec.input_schema, spec.implementation, spec.description], MAX_VALUES, MAX_CHARS):
+    if exceeds_size(
+        [spec.input_schema, spec.implementation, spec.description], MAX_VALUES, MAX_CHARS
+    ):
         raise InvalidChangeError(
             "inputSchema, implementation and description hold more than "
             f"{MAX_VALUES:,} values or {MAX_CHARS:,} characters; shorten lists of values"
         )
-    spec = await aside(context.redactor.tool, spec)
+    spec = await call_aside(context.redactor.tool, spec)
     async with context.changing:
         ids = {tool_id, spec.evolved_from or tool_id}
-        registry = await context.memory.lineage(workspace, ids)
+        registry = await context.memory.read_lineage(workspace, ids)
         if (circle := find_cycle(tool_id, spec.evolved_from, registry)) is not None:
             raise RefusedError(
                 f"evolvedFrom: leads in a circle: {' -> '.join(circle)}; "
                 "name the tool that this one is a newer version of"
             )
         schema, before = spec.input_schema, registry.by_id.get(tool_id)
-        binds = before is not None and before.binds(context.caller.principal)
+        binds = before is not None and before.is_registered_by(context.caller.principal)
         tool = Tool(
             **{name: getattr(spec, name) for name in ToolSpec.model_fields},
             tool_id=tool_id,
@@ -137,7 +139,7 @@ async def put_tool(space: Record, tool_id: ToolId, spec: ToolSpec) -> Tool:
         if before is not None and not same:
             _refuse_foreign(context, before)
         if before is not None and binds and same:
-            named = await context.memory.tool(before.tool_key)
+            named = await context.memory.find_tool(before.tool_key)
             if named is not None and named.tool.tool_id == tool_id:
                 return before.tool  # executions of that name mean the same tool, too
         await _append_change(space, tool_id, before, tool)
@@ -154,14 +156,14 @@ async def read_tool(space: Read, tool_id: ToolId, query: Annotated[ToolQuery, Qu
         UnknownToolError: there is no such tool; the error has the nearest names.
     """
     context, workspace = space
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     stored = registry.by_id.get(tool_id)
     if query.use_evolved:  # the name of a capability will do too (seed 002)
         stored = stored or original_of(registry, tool_id)
     if stored is None:
-        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
+        raise UnknownToolError(tool_id, names_like(tool_id, registry.by_id))
     return context.redactor.tool(
-        offered(registry, stored).tool if query.use_evolved else stored.tool
+        offer_tool(registry, stored).tool if query.use_evolved else stored.tool
     )
 
 
@@ -177,7 +179,7 @@ async def delete_tool(space: Admin, tool_id: ToolId) -> None:
     """
     context, workspace = space
     async with context.changing:
-        before = find_registered(await context.memory.registry(workspace), tool_id)
+        before = find_registered(await context.memory.read_registry(workspace), tool_id)
         _refuse_foreign(context, before)
         await _append_change(space, tool_id, before, None)
 
@@ -191,13 +193,13 @@ async def find_called_tools(space: Space, name: str) -> list[ToolKey]:
         UnknownToolError: there is no such tool; the error has the nearest names.
     """
     context, workspace = space
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     if name in registry.by_id:
         return [registry.by_id[name].tool_key]
-    if found := await context.memory.health(list(possible_tools(workspace, name))):
+    if found := await context.memory.read_health(list(possible_tools(workspace, name))):
         return list(found)
-    recorded = await context.memory.called(workspace, MAX_KNOWN)
-    if named := meant(name, recorded):
+    recorded = await context.memory.list_called(workspace, MAX_KNOWN)
+    if named := find_meant(name, recorded):
         return named
     raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
 
@@ -209,7 +211,7 @@ def find_registered(registry: Registry, tool_id: str) -> contents.StoredTool:
         UnknownToolError: there is no such tool; the error has the nearest ids.
     """
     if tool_id not in registry.by_id:
-        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
+        raise UnknownToolError(tool_id, names_like(tool_id, registry.by_id))
     return registry.by_id[tool_id]
 
 
@@ -220,7 +222,7 @@ def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
         RefusedError: the tool is another key's.
     """
     caller = context.caller
-    if not before.binds(caller.principal) and "admin" not in caller.scopes:
+    if not before.is_registered_by(caller.principal) and "admin" not in caller.scopes:
         raise RefusedError(
             f"the tool {before.tool.tool_id!r} was registered by another key: register yours "
             "under an id of its own, or ask a key with the scope admin"
@@ -234,8 +236,8 @@ async def _find_drift(
     known, old = before.tool.contract_changes, before.tool.input_schema
     if schema is None or old is None or content_hash(schema) == before.tool.schema_hash:
         return known
-    knowledge = await context.memory.knowledge(before.tool_key)
-    profile = knowledge.profile(before.tool.schema_hash) if knowledge else None
+    knowledge = await context.memory.read_knowledge(before.tool_key)
+    profile = knowledge.find_profile(before.tool.schema_hash) if knowledge else None
     return [*known, *contract_changes(old, schema, profile, datetime.now(UTC))][-MAX_CHANGES:]
 
 
@@ -249,7 +251,7 @@ async def _append_change(
     log = context.store.events
     try:
         await log.append(workspace, [event], [state])
-        rows = await log.state(workspace, "tool", [tool_id])
+        rows = await log.read_state(workspace, "tool", [tool_id])
     except BaseException:
         # The change may have been stored: the next question reads the state.
         context.memory.forget_state(workspace)
@@ -257,5 +259,5 @@ async def _append_change(
     context.memory.tool_changed(
         workspace, tool_id, contents.tool_of(workspace, rows[0]) if rows else None
     )
-    context.indexer.wake()
+    context.indexer.wake_learner()
     await context.note_action(workspace, "tool.put" if after else "tool.delete", tool_id)

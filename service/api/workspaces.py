@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from aftercall import models as m
-from aftercall.background import aside
+from aftercall.background import call_aside
 from mongo.contents import RuleChange
 from service import rules
 from service.archive import GZIP_LEVEL, ArchiveWriter
@@ -42,10 +42,10 @@ async def list_workspaces(space: Admin) -> m.WorkspaceList:
     now = context.clock()
     held = Counter(
         key.workspace
-        for key in await context.keys.store.keys()
+        for key in await context.keys.store.list_keys()
         if key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
     )
-    heads = await context.store.events.heads()
+    heads = await context.store.events.read_heads()
     return m.WorkspaceList(
         workspaces=[
             m.KnownWorkspace(
@@ -103,7 +103,7 @@ async def _pack_lines(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         waiting.append(line)
         size += len(line)
         if size >= 256 * 1024:
-            yield await aside(packer.compress, b"".join(waiting))
+            yield await call_aside(packer.compress, b"".join(waiting))
             waiting, size = [], 0
     yield packer.compress(b"".join(waiting)) + packer.flush()
 
@@ -151,7 +151,7 @@ async def remove_rule(space: Admin, rule_id: RuleId) -> None:
 
 async def _change_rule(space: Space, rule: rules.KnownRule, change: RuleChange) -> None:
     await rules.change_rule(space.context.store, rule, change)
-    space.context.indexer.wake()
+    space.context.indexer.wake_learner()
     await space.context.note_action(space.workspace, f"rule.{change}", rule.told.rule_id)
 
 

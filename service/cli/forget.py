@@ -91,7 +91,7 @@ async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
     from service.stores import opened_control
 
     async with opened_control(settings) as control:
-        keys = [e.id for e in await control.keys() if e.workspace in (whose.workspace, "*")]
+        keys = [e.id for e in await control.list_keys() if e.workspace in (whose.workspace, "*")]
     known_as = [*keys, *([""] if whose.workspace == DEFAULT_WORKSPACE else [])]
     server = settings.server
     given = os.environ.get("AFTERCALL_URL"), server.public_url

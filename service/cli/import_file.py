@@ -212,7 +212,7 @@ class _Files:
         if self._halves is not None:
             self._report.prefix = f"{self._folder}, "
             self._send_calls(
-                self._halves.finish(), Detection("transcripts", "document"), self._folder
+                self._halves.finish_file(), Detection("transcripts", "document"), self._folder
             )
         self._halves = None
 
@@ -229,7 +229,7 @@ class _Files:
 
     def _read_file(self, stream: io.BufferedReader, name: str) -> None:
         from ingest.formats.calls import Given
-        from ingest.formats.detection import LOOK_BYTES, contents, look_at
+        from ingest.formats.detection import LOOK_BYTES, describe_contents, look_at
         from service.archive import STDIO
         from service.imports import read_calls
 
@@ -239,7 +239,7 @@ class _Files:
         is_one_line = len(beginning) == LOOK_BYTES and b"\n" not in beginning  # which may show
         if not chosen.is_known and not is_one_line:
             if self._is_one:
-                self.unread.append(f"{name} holds {contents(beginning)}")
+                self.unread.append(f"{name} holds {describe_contents(beginning)}")
             self.unknown[Path(name).suffix or "other"] += 1
             return
         if self._is_one and chosen.format != "executions":
@@ -259,7 +259,7 @@ class _Files:
         title = next((form for form, _ in kinds.forms.most_common(1)), _TITLES[chosen.format])
         self.kinds[title] += 1
         if report.calls == before:
-            self.unread.append(f"{name} holds {contents(beginning)}")
+            self.unread.append(f"{name} holds {describe_contents(beginning)}")
 
     def _halves_of(self, name: str, given: "Given") -> "Transcripts":
         """Return the transcripts that take the half calls of a folder's files, in their order."""

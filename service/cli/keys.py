@@ -142,7 +142,7 @@ def _write_line(key: "KnownKey") -> str:
 def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable[None]]") -> None:
     from pydantic import ValidationError
 
-    from aftercall.explain import explain
+    from aftercall.explain import explain_error
     from aftercall.models import KeySpec
     from mongo.errors import StoreError
     from service.key_archive import KeyArchiveError
@@ -172,7 +172,7 @@ def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable
     except (KeyRefusedError, UnknownKeyError, KeyArchiveError) as error:
         raise AftercallError(str(error)) from None
     except ValidationError as error:
-        raise AftercallError(explain(error, KeySpec)) from None
+        raise AftercallError(explain_error(error, KeySpec)) from None
 
 
 def _add_audit_arguments(parser: argparse.ArgumentParser) -> None:

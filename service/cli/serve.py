@@ -49,7 +49,7 @@ def _run_serve(args: argparse.Namespace) -> int:
 
     import uvloop
 
-    from aftercall.process import bind, url_of
+    from aftercall.process import bind_socket, url_of
     from aftercall.running import listed_service
     from ingest.pacing import SWITCH_S
     from service.context import Context
@@ -61,7 +61,7 @@ def _run_serve(args: argparse.Namespace) -> int:
 
     sys.setswitchinterval(SWITCH_S)
     check_serving(settings)
-    listener = bind(settings.server.host, settings.server.port)
+    listener = bind_socket(settings.server.host, settings.server.port)
     if settings.server.allow_strangers and not settings.server.is_local:
         say_line(
             f"warning: {settings.server.host} can be reached from other machines, and while there "

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aftercall.models import AxisShare, Boundaries, Cohesion
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from service.api.health import BoundariesQuery, read_boundaries
 from service.dashboard import html as h
 from service.dashboard import words as w
@@ -87,7 +87,7 @@ def map_axes(report: Boundaries) -> list[tuple[str, str, float]]:
 
     A bar has a name, a count and a length.
     """
-    beside = gathered(
+    beside = gather_values(
         (cluster_id, w.format_line(other))
         for pair in report.co_occurrences
         for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True)

@@ -19,7 +19,7 @@ from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern, mark
 from retrieval.knowledge.rewrites.edits import Edit, edit_key, edits_of_key
 from retrieval.knowledge.rewrites.sentences import lesson_of
 from retrieval.knowledge.rows.documents import document_id
-from retrieval.knowledge.rows.log import executions, repairs
+from retrieval.knowledge.rows.log import read_executions, read_latest_repairs
 from retrieval.knowledge.rows.registry import UnknownNameError
 from retrieval.knowledge.tool.record import ToolRecord, may_be_told
 from retrieval.knowledge.tool.rules import RepairRule, rule_trials
@@ -50,7 +50,7 @@ class ShownRepair:
     @property
     def account(self) -> Account:
         """Return what became of each value, as far as the two calls show it."""
-        return account_of(self.failed.parameters, self.mended.parameters, Grounds()).model()
+        return account_of(self.failed.parameters, self.mended.parameters, Grounds()).to_model()
 
     @property
     def changes(self) -> list[str]:
@@ -103,7 +103,7 @@ async def gather_evidence(
     for each in await find_patterns(space, [one.pattern_id for one in patterns]):
         tool = ToolKey(workspace, each.server_name, each.tool_name)
         if tool not in of_tools:
-            of_tools[tool] = await repairs(context.store, tool, _MAX_LOOKED)
+            of_tools[tool] = await read_latest_repairs(context.store, tool, _MAX_LOOKED)
         belongs = belonging_to(workspace, each)
         of_pattern = [row for row in of_tools[tool] if belongs(row.signature)]
         mending[each.pattern_id] = of_pattern[:most]
@@ -115,7 +115,7 @@ async def gather_evidence(
             ids |= {row.failed_id, row.mended_id}
     calls: dict[str, Execution] = {}
     if ids:
-        for stored in await executions(context.store.events, workspace, sorted(ids)):
+        for stored in await read_executions(context.store.events, workspace, sorted(ids)):
             call = stored.execution
             calls[call.execution_id] = context.redactor.call(call)
     shown = {}
@@ -134,7 +134,7 @@ async def gather_evidence(
 
 def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str], bool]:
     """Return a function that decides whether failures of a signature belong to the pattern."""
-    marks = pattern.marks()
+    marks = pattern.member_marks()
 
     @cache
     def is_of_pattern(signature: str) -> bool:
@@ -291,7 +291,7 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
         row = {
             "lesson": lesson_in_words(edits, redactor) if edits else _SAME_CALL,
             "repairs": sum(rule.repairs for rule in rules),
-            "agents": max(len(rule.menders()) for rule in rules),
+            "agents": max(len(rule.repair_agents()) for rule in rules),
             "worked": sum(rule.successes for rule in rules),
             "failed": sum(rule.failures for rule in rules),
             "sure": max(lower_bound(rule_trials(rule)) for rule in rules),

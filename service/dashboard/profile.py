@@ -11,11 +11,11 @@ from typing import Final
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.answers.known_tools.common import plain
+from retrieval.answers.known_tools.common import visible_line
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.tool.record import ToolRecord, is_common_name
 from retrieval.knowledge.values.parameters import ParameterView, ToolView
-from retrieval.knowledge.values.scalars import number
+from retrieval.knowledge.values.scalars import write_number
 from retrieval.knowledge.values.texts import Shape
 from service.context import Context
 from service.dashboard import html as h
@@ -61,13 +61,13 @@ def columns_of(rows: Sequence[h.Row]) -> list[h.Column]:
 async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
     """Return all that is known of a tool."""
     memory = context.memory
-    stored = await memory.tool(tool)
+    stored = await memory.find_tool(tool)
     return ToolRecord(
         tool,
         stored.tool if stored is not None else None,
-        await memory.knowledge(tool),
-        (await memory.health([tool])).get(tool),
-        (await memory.statistics([tool])).get(tool),
+        await memory.read_knowledge(tool),
+        (await memory.read_health([tool])).get(tool),
+        (await memory.read_statistics([tool])).get(tool),
     )
 
 
@@ -77,7 +77,7 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
     if view is None and profile is None:
         return None
     profile = profile or ToolProfile()
-    seen, usual = profile.parameters, profile.view().parameters
+    seen, usual = profile.parameters, profile.make_view().parameters
     stated = view.parameters if view is not None else {}
     common = set(stated)
     for name, each in seen.items():
@@ -94,7 +94,7 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
         def write_one(value: JsonValue) -> str:
             masked = redactor.parameters(record.key.tool_name, {name: value})
             [text] = map(canonical_json, masked.values())
-            return plain(text, 60, redactor.text)
+            return visible_line(text, 60, redactor.text)
 
         return write_one
 
@@ -102,7 +102,7 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
     rows: list[dict[str, object]] = []
     for name in names[:MAX_PARAMETERS]:
         row = _make_row(name, view, usual, profile, write_value(name))
-        row["name"] = plain(name, 100, redactor.text)
+        row["name"] = visible_line(name, 100, redactor.text)
         rows.append(row)
     schemas = len(record.knowledge.profiles) if record.knowledge else 0
     private = len(seen.keys() - common)
@@ -164,9 +164,9 @@ def _read_stated(stated: ParameterView, written: Written) -> Iterator[str]:
     if stated.types:
         yield " or ".join(stated.types)
     if stated.minimum is not None:
-        yield f"from {number(stated.minimum)}"
+        yield f"from {write_number(stated.minimum)}"
     if stated.maximum is not None:
-        yield f"up to {number(stated.maximum)}"
+        yield f"up to {write_number(stated.maximum)}"
     if stated.allowed:
         shown = [written(each) for each in stated.allowed[:MAX_VALUES]]
         left = len(stated.allowed) - len(shown)
@@ -199,7 +199,7 @@ def _list_types(shape: Shape) -> str:
 
 def _write_range(seen: ParameterProfile, written: Written) -> str:
     """Return the numbers that worked, if they are common knowledge, and those beyond them."""
-    bound = seen.boundary()
+    bound = seen.find_boundary()
     if bound is None:
         return ""
     ends = {bound.smallest, bound.largest}
@@ -210,7 +210,7 @@ def _write_range(seen: ParameterProfile, written: Written) -> str:
     is_known = seen.is_shared or ends <= common
     if not is_known:
         return ""
-    smallest, largest = number(bound.smallest), number(bound.largest)
+    smallest, largest = write_number(bound.smallest), write_number(bound.largest)
     worked = smallest if smallest == largest else f"{smallest} to {largest}"
     beyond: list[str] = []
     if bound.fails_below is not None:

@@ -255,7 +255,7 @@ class Dashboard:
         query, named = dict(request.query_params), dict(request.path_params)
         if MOVED in query:
             named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
-        known = await self._shared.get("workspaces", context.store.events.heads, _LIVE_S)
+        known = await self._shared.get("workspaces", context.store.events.read_heads, _LIVE_S)
         home = DEFAULT_WORKSPACE if access.sees_workspace(DEFAULT_WORKSPACE) else access.workspace
         return Look(
             context=context,

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from aftercall.models import Execution, ToolName
 from aftercall.redaction import Redactor
-from aftercall.tables import gathered
-from mongo.contents import execution_of, plain
+from aftercall.tables import gather_values
+from mongo.contents import execution_of, name_as_given
 from mongo.records import Event
 from retrieval.knowledge.memory import REPAIR
 from service.context import Space
@@ -92,7 +92,7 @@ async def search_calls(space: Space, wanted: SearchedCalls) -> FoundCalls:
     context, workspace = space
     found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
     while len(found.calls) < MAX_FOUND and found.looked < MAX_LOOKED and time.monotonic() < until:
-        page = await context.store.events.latest(workspace, "execution", 500, before=before)
+        page = await context.store.events.latest_events(workspace, "execution", 500, before=before)
         if not page:
             found.is_all = True
             break
@@ -135,7 +135,7 @@ async def show_sessions(look: Look) -> Shown:
         if wanted.text
         else search_calls(look.space, wanted)
     )
-    by_session = gathered((each.session, each) for each in found.calls)
+    by_session = gather_values((each.session, each) for each in found.calls)
 
     def link_page(session: str) -> h.Anchor:
         return h.Anchor(session_name(session), look.link_path(f"/sessions/{session}"))
@@ -184,7 +184,7 @@ def _read_moment(text: str) -> datetime | None:
 
 def session_name(session: str) -> str:
     """Return the name of a session: its id, or the agent whose calls without one it holds."""
-    name = plain(session)
+    name = name_as_given(session)
     return f"{name[1:]}, without a session" if name.startswith("\x1f") else name
 
 
@@ -221,7 +221,7 @@ async def show_session(look: Look) -> Shown:
 async def read_steps(space: Space, session: str) -> list[SessionStep]:
     """Return the latest calls of a session, masked, in their order."""
     context, workspace = space
-    events = await context.store.events.latest(
+    events = await context.store.events.latest_events(
         workspace, "execution", _MAX_CALLS, sessions=[session]
     )
     calls = await asyncio.to_thread(
@@ -233,7 +233,7 @@ async def read_steps(space: Space, session: str) -> list[SessionStep]:
     mends: dict[str, ShownRepair] = {}
     for call in [each for each in calls if each.outcome == "failure"][:_MAX_FAILURES]:
         start = f"{call.execution_id}\x1f"
-        rows = await context.store.knowledge.scan(workspace, REPAIR.name, 1, after=start)
+        rows = await context.store.knowledge.scan_rows(workspace, REPAIR.name, 1, after=start)
         right = by_id.get(rows[0].key.removeprefix(start)) if rows else None
         if right is not None:
             mended_by[call.execution_id] = mends[right.execution_id] = ShownRepair(call, right, "")

@@ -28,7 +28,7 @@ async def show_suggestions(look: Look) -> Shown:
         reflection=reflection,
         earlier=await read_reflection(look.space, Window(window=look.before)),
         confidence=confidence,
-        scaling=await look.context.memory.scaling(look.workspace),
+        scaling=await look.context.memory.read_scaling(look.workspace),
         effect=effect_words(reflection),
         trust=trust_words(confidence),
         repair_words=repair_words,

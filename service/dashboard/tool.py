@@ -118,7 +118,7 @@ async def read_evidence(look: Look, health: ToolHealth) -> dict[str, Any]:
     """Return what a tool's page shows next to statistics and health, such as fitness."""
     context, workspace = look.context, look.workspace
     tool = ToolKey(workspace, health.tool.server_name, health.tool.tool_name)
-    registry = await context.memory.registry(workspace)
+    registry = await context.memory.read_registry(workspace)
     stored = registry.by_id.get(health.tool.tool_id or "")
     record = await record_of(context, tool)
     fitness, promotions, marks = [], [], []
@@ -126,14 +126,16 @@ async def read_evidence(look: Look, health: ToolHealth) -> dict[str, Any]:
         # A tool serves the namespace of its id, too (seed 002).
         for namespace in dict.fromkeys(filter(None, (stored.tool.tool_id, stored.tool.namespace))):
             try:  # nothing is left out, for negative tags speak of scenarios
-                best = await context.chooser.best(workspace, namespace, "", use_rag=False, limit=20)
+                best = await context.chooser.find_best(
+                    workspace, namespace, "", use_rag=False, limit=20
+                )
             except UnknownNamespaceError:
                 continue  # deleted while it was being read
             fitness.append((namespace, best))
             if namespace in registry.promotions:
                 with suppress(NotPromotedError):  # removed meanwhile
                     promotions.append(await read_promotion(look.space, namespace))
-        found = await context.history.failures(
+        found = await context.history.list_failures(
             workspace, stored.tool.tool_id, scenario=None, limit=20
         )
         marks = [each for each in found.failures if each.severity is not None]
@@ -144,7 +146,7 @@ async def read_evidence(look: Look, health: ToolHealth) -> dict[str, Any]:
         known_text = ""
     tags = [
         *(stored.tool.negative_tags if stored else ()),
-        *(record.statistics.tags() if record.statistics else ()),
+        *(record.statistics.list_negative_tags() if record.statistics else ()),
     ]
     now = datetime.now(UTC)
     return {

@@ -28,9 +28,9 @@ async def show_tools(look: Look) -> Shown:
     is_cut = registered > MAX_REGISTERED
     memory = look.context.memory
     others = await (
-        memory.uncalled_tools(look.workspace, MAX_REGISTERED)
+        memory.list_uncalled_tools(look.workspace, MAX_REGISTERED)
         if is_cut
-        else memory.tools(look.workspace)
+        else memory.list_tools(look.workspace)
     )
     open_ones = await open_recommendations(look)
     before = {tool_place(each.tool): each for each in earlier}

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from aftercall.explain import explain
+from aftercall.explain import explain_error
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Evidence, Suggestion, SuggestRequest, SuggestResponse
 from embeddings.protocol import EmbeddingError
@@ -98,7 +98,7 @@ def request_of(text: str) -> SuggestRequest:
     try:
         return SuggestRequest.model_validate(value)
     except ValidationError as error:
-        raise InvalidProblemError(explain(error, SuggestRequest)) from None
+        raise InvalidProblemError(explain_error(error, SuggestRequest)) from None
 
 
 # The answer

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
-from aftercall.process import bind
+from aftercall.process import bind_socket
 from service.environment import PREFIX
 from service.lifecycle import end_process
 
@@ -199,5 +199,5 @@ async def _is_listening(port: int) -> bool:
 
 
 def _free_port() -> int:
-    with bind("127.0.0.1", 0) as probe:
+    with bind_socket("127.0.0.1", 0) as probe:
         return int(probe.getsockname()[1])

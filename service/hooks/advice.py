@@ -18,7 +18,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from aftercall.json_values import JsonObject, quoted
+from aftercall.json_values import JsonObject, quote_text
 from service.hooks.clients import HookClient, Role
 from service.hooks.events import HookCall
 from service.hooks.shown import (
@@ -122,7 +122,7 @@ def _advise_reading(
     parameters = _reading_call(role, path)
     return SessionAdvice(
         kind="read_first",
-        text=f"call {name} with {quoted(parameters, 300)} first, then the same call again",
+        text=f"call {name} with {quote_text(parameters, 300)} first, then the same call again",
         tool=name,
         parameters=parameters,
     )
@@ -149,8 +149,8 @@ def _advise_text(
         return _advise_reading(known, call, error, groups)
     return SessionAdvice(
         kind="near_text",
-        text=f"this session saw in {quoted(path, 200)} a near text, which may be what is meant: "
-        f"{quoted(near, _MAX_SHOWN)}",
+        text=f"this session saw in {quote_text(path, 200)} a near text, which may be what is "
+        f"meant: {quote_text(near, _MAX_SHOWN)}",
         values=(near,),
     )
 
@@ -165,7 +165,7 @@ def _advise_place(
     for text in known.texts_of(path):
         before = [line for line in _lines_before(text, wanted) if line.strip()]
         if len(set(before)) > 1:
-            shown = "; ".join(quoted(line.strip(), 120) for line in before[:5])
+            shown = "; ".join(quote_text(line.strip(), 120) for line in before[:5])
             return SessionAdvice(
                 kind="near_text",
                 text="the places differ in the line before them; take one of these along in the "
@@ -177,7 +177,7 @@ def _advise_place(
         return None
     return SessionAdvice(
         kind="read_first",
-        text=f"look at {quoted(path, 200)} by {reader[0]}, and take along lines around the one "
+        text=f"look at {quote_text(path, 200)} by {reader[0]}, and take along lines around the one "
         "place that is meant",
         tool=reader[0],
         parameters=_reading_call(reader[1], path) if reader[1].path else None,
@@ -216,16 +216,17 @@ def _advise_path(
     if (doubled := doubled_part(given)) is not None:
         return SessionAdvice(
             kind="folder",
-            text=f"the shell stands in {quoted(doubled[0], 200)} already, so that the path names "
-            f"{quoted(doubled[1], 200)} twice: leave it out, or go to the folder above first",
+            text=f"the shell stands in {quote_text(doubled[0], 200)} already, so that the path "
+            f"names {quote_text(doubled[1], 200)} twice: leave it out, "
+            "or go to the folder above first",
             values=doubled,
         )
     near = near_paths(given, known.list_paths())
     if near:
-        shown = " or ".join(quoted(each, 200) for each in near)
+        shown = " or ".join(quote_text(each, 200) for each in near)
         return SessionAdvice(
             kind="near_path",
-            text=f"{quoted(given, 200)} is not there; this session saw {shown}",
+            text=f"{quote_text(given, 200)} is not there; this session saw {shown}",
             values=near,
         )
     return _look_around(known, given)
@@ -242,11 +243,11 @@ def _look_around(known: SessionView, given: str) -> SessionAdvice | None:
         parameters = {role.command: f"find . -iname '*{name.partition('.')[0]}*'"}
     elif tool.lower() == "glob":
         parameters = {"pattern": f"**/*{name.partition('.')[0]}*"}
-    shown = f" with {quoted(parameters, 200)}" if parameters else ""
+    shown = f" with {quote_text(parameters, 200)}" if parameters else ""
     return SessionAdvice(
         kind="read_first",
-        text=f"{quoted(given, 200)} is not there, and this session saw nothing near it: look for "
-        f"it by {tool}{shown}",
+        text=f"{quote_text(given, 200)} is not there, and this session saw nothing near it: look "
+        f"for it by {tool}{shown}",
         tool=tool,
         parameters=parameters,
     )
@@ -275,12 +276,12 @@ def _advise_option(
         return None
     has_subcommand = len(program) > 1 and program[1].isalpha()
     words = " ".join(program[: 2 if has_subcommand else 1])
-    refused = f"{quoted(words, 60)} has no {quoted(given, 60)}"
+    refused = f"{quote_text(words, 60)} has no {quote_text(given, 60)}"
     options = options_in(error) or help_of(known, program[0])
     name = given.lstrip("-")
     others = [each for each in options if each.lstrip("-") != name]
     if not others:
-        manual = quoted(f"{words} --help", 60)
+        manual = quote_text(f"{words} --help", 60)
         return SessionAdvice(
             kind="options", text=f"{refused}: leave it out, or see {manual}", values=("",)
         )
@@ -288,7 +289,7 @@ def _advise_option(
     near = sorted(others, key=lambda each: -alike[each])
     best = [each for each in near if alike[each] >= _NEAR_OPTION]
     values = best[:2] or near[:12]
-    shown = ", ".join(quoted(each, 40) for each in values)
+    shown = ", ".join(quote_text(each, 40) for each in values)
     what = "the near one" if best else "it takes"
     return SessionAdvice(
         kind="options", text=f"{refused}; by its own help, {what}: {shown}", values=tuple(values)
@@ -327,7 +328,8 @@ def _advise_program(
         return None
     return SessionAdvice(
         kind="program",
-        text=f"{quoted(given, 60)} is not installed; {quoted(near[-1], 60)} ran in this session",
+        text=f"{quote_text(given, 60)} is not installed; "
+        f"{quote_text(near[-1], 60)} ran in this session",
         values=(near[-1],),
     )
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from aftercall.json_values import JsonObject, json_or_none
-from ingest.formats.answers import text_of
-from ingest.formats.rules import Condition, value_at
+from ingest.formats.answers import message_text_of
+from ingest.formats.rules import Condition, first_value_at
 from service.hooks.clients import (
     READING,
     Alternatives,
@@ -101,11 +101,13 @@ def read_event(client: HookClient, payload: Payload) -> HookEvent | None:
     rule = next((each for each in client.events if hold_all(each.conditions, view)), None)
     if rule is None:
         return None
-    session = value_at(view, rule.paths.get("session", ())) or value_at(view, client.session)
+    session = first_value_at(view, rule.paths.get("session", ())) or first_value_at(
+        view, client.session
+    )
     earlier, items = _read_transcript(client, payload.get(TRANSCRIPT))
     call = None
     if "tool" in rule.paths:
-        call_id = value_at(view, rule.paths.get("id", ()))
+        call_id = first_value_at(view, rule.paths.get("id", ()))
         if isinstance(call_id, str) and call_id in items:
             view["@item"] = items[call_id]
         call = _read_call(client, rule, view)
@@ -124,7 +126,7 @@ def read_event(client: HookClient, payload: Payload) -> HookEvent | None:
 
 def hold_all(conditions: tuple[Condition, ...], view: Payload) -> bool:
     """Return whether all conditions hold."""
-    return all(each.holds(view) for each in conditions)
+    return all(each.is_met(view) for each in conditions)
 
 
 def hold_any(alternatives: Alternatives, view: Payload) -> bool:
@@ -133,17 +135,19 @@ def hold_any(alternatives: Alternatives, view: Payload) -> bool:
 
 
 def _read_call(client: HookClient, rule: EventRule, view: dict[str, Any]) -> HookCall | None:
-    wire_name, arguments = (value_at(view, rule.paths[name]) for name in ("tool", "arguments"))
+    wire_name, arguments = (
+        first_value_at(view, rule.paths[name]) for name in ("tool", "arguments")
+    )
     if not isinstance(wire_name, str) or not wire_name:
         return None
     server, tool = _server_and_tool(client, wire_name, view, rule)
     role = client.roles.get(tool) if server is None else None
-    result = value_at(view, rule.paths.get("result", ()))
+    result = first_value_at(view, rule.paths.get("result", ()))
     view |= {"@shell": role is not None and role.role == "shell", "@failed": _failed_part(result)}
     failed = rule.kind == "failure" or hold_any(rule.failed, view)
-    exit_code = value_at(view, rule.paths.get("exit", ()))
-    duration = value_at(view, rule.paths.get("duration", ()))
-    call_id = value_at(view, rule.paths.get("id", ()))
+    exit_code = first_value_at(view, rule.paths.get("exit", ()))
+    duration = first_value_at(view, rule.paths.get("duration", ()))
+    call_id = first_value_at(view, rule.paths.get("id", ()))
     return HookCall(
         tool=role.named if role is not None and role.named else tool,
         wire_name=wire_name,
@@ -151,7 +155,9 @@ def _read_call(client: HookClient, rule: EventRule, view: dict[str, Any]) -> Hoo
         arguments=_read_arguments(arguments),
         call_id=call_id if isinstance(call_id, str) else None,
         result=None if failed else plain_result(result),
-        error=_read_error(value_at(view, rule.paths.get("error", ())), result) if failed else None,
+        error=_read_error(first_value_at(view, rule.paths.get("error", ())), result)
+        if failed
+        else None,
         exit_code=None if exit_code is None else str(exit_code),
         duration_ms=float(duration) if isinstance(duration, int | float) else 0.0,
         interrupted=hold_any(rule.interrupted, view),
@@ -162,12 +168,12 @@ def _read_call(client: HookClient, rule: EventRule, view: dict[str, Any]) -> Hoo
 def _server_and_tool(
     client: HookClient, wire_name: str, view: Payload, rule: EventRule
 ) -> tuple[str | None, str]:
-    server = value_at(view, rule.paths.get("server", ()))
+    server = first_value_at(view, rule.paths.get("server", ()))
     if isinstance(server, str) and server:
         return server, wire_name
     if wire_name in client.roles or wire_name in client.schemas:
         return None, wire_name
-    servers = value_at(view, client.servers)
+    servers = first_value_at(view, client.servers)
     if isinstance(servers, list):  # where a name alone does not say it
         for each in sorted(map(str, servers), key=len, reverse=True):
             if wire_name.startswith(f"{each}_"):
@@ -196,7 +202,7 @@ def plain_result(result: object) -> Any:
         return file.get("content", result)  # as Claude Code shows a file that it read
     if isinstance(result, dict) and isinstance(result.get("content"), list):
         result = result["content"]
-    text = text_of(result) if not isinstance(result, dict) else None
+    text = message_text_of(result) if not isinstance(result, dict) else None
     return result if text is None else plain_text(text)
 
 
@@ -240,14 +246,14 @@ def _read_transcript(
             for part in _list_parts(rule, record):
                 if not hold_all(rule.conditions, part):
                     continue
-                call_id = str(value_at(part, rule.paths["id"]))
+                call_id = str(first_value_at(part, rule.paths["id"]))
                 if rule.kind == "call":
                     calls[call_id] = _transcript_call(client, rule, part, call_id)
-                if isinstance(item := value_at(part, rule.paths.get("item", ())), dict):
+                if isinstance(item := first_value_at(part, rule.paths.get("item", ())), dict):
                     items[call_id] = item
                 if hold_any(rule.failed, part):
                     failed.setdefault(
-                        call_id, _read_error(value_at(part, rule.paths["error"]), None)
+                        call_id, _read_error(first_value_at(part, rule.paths["error"]), None)
                     )
     return [
         replace(calls[call_id], error=error)
@@ -260,7 +266,7 @@ def _list_parts(rule: TranscriptRule, record: object) -> Iterator[dict[str, Any]
     if not rule.each:
         parts: object = [record]
     else:
-        parts = value_at(record, rule.each)
+        parts = first_value_at(record, rule.each)
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict):
             yield part
@@ -269,17 +275,17 @@ def _list_parts(rule: TranscriptRule, record: object) -> Iterator[dict[str, Any]
 def _transcript_call(
     client: HookClient, rule: TranscriptRule, part: Payload, call_id: str
 ) -> HookCall:
-    name = str(value_at(part, rule.paths["tool"]))
-    server = value_at(part, rule.paths.get("server", ()))
+    name = str(first_value_at(part, rule.paths["tool"]))
+    server = first_value_at(part, rule.paths.get("server", ()))
     if not isinstance(server, str) and (match := client.mcp.fullmatch(name)) is not None:
         server, name = match["server"], match["tool"]
-    given: Any = {key: value_at(part, path) for key, path in rule.text.items()}
+    given: Any = {key: first_value_at(part, path) for key, path in rule.text.items()}
     role = client.roles.get(name)
     return HookCall(
         tool=role.named if role is not None and role.named else name,
         wire_name=name,
         server=server if isinstance(server, str) else None,
-        arguments=given or _read_arguments(value_at(part, rule.paths.get("arguments", ()))),
+        arguments=given or _read_arguments(first_value_at(part, rule.paths.get("arguments", ()))),
         call_id=call_id,
         role=role,
     )

@@ -17,13 +17,13 @@ from pydantic import ValidationError
 
 from aftercall import models as m
 from aftercall.adapters.before_call import Checked, note_of, warning_of
-from aftercall.json_values import JsonObject, bounded_json, bounded_name, bounded_text, quoted
-from aftercall.models.calls import execution_of as made_execution
+from aftercall.json_values import JsonObject, bounded_json, bounded_name, bounded_text, quote_text
+from aftercall.models.calls import make_execution as made_execution
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes, describe_suggestion
-from mongo.contents import execution_of, named
+from mongo.contents import execution_of, name_for_principal
 from mongo.records import ToolKey
-from retrieval.answers.check import check
+from retrieval.answers.check import answer_check
 from service.context import Context
 from service.hooks.advice import SessionAdvice, advise_session
 from service.hooks.answers import EventAnswer, may_call_again, may_change, write_answer
@@ -120,7 +120,7 @@ class HookHandler:
     # Before a call.
 
     async def _handle_before(self, event: HookEvent, call: HookCall, earlier: str) -> EventAnswer:
-        said = await check(
+        said = await answer_check(
             self.workspace,
             m.CheckRequest(
                 call=m.Call(**self._share_facts(event, call)), annotations=_make_annotations(call)
@@ -132,7 +132,7 @@ class HookHandler:
             loop=self.context.settings.limits.loop,
         )
         if said.verdict == "block" and self.mode == "repair":
-            why = "; ".join(quoted(reason, 200) for reason in said.reasons)
+            why = "; ".join(quote_text(reason, 200) for reason in said.reasons)
             return EventAnswer(refusal=f"{_HEADING}this call was not made: {why}")
         if said.verdict == "repair":
             return self._repair_call(event, call, said, earlier)
@@ -143,7 +143,7 @@ class HookHandler:
     async def _claims_reading(self, call: HookCall) -> bool:
         """Return whether a registered tool of MCP claims to read only."""
         tool = ToolKey(self.workspace, call.server, call.tool)
-        registered = await self.context.memory.tool(tool, self.context.caller.principal)
+        registered = await self.context.memory.find_tool(tool, self.context.caller.principal)
         hints = registered.tool.annotations if registered is not None else None
         return hints is not None and hints.read_only_hint is True
 
@@ -234,8 +234,8 @@ class HookHandler:
     async def _read_session(self, session: str) -> list[ShownCall]:
         masked = self.context.redactor.session_id(bounded_name(session) or "")
         # A session of another key has another name in the log, whatever it is called here.
-        kept_as = named(self.context.caller.principal, masked)
-        found = await self.context.store.events.latest(
+        kept_as = name_for_principal(self.context.caller.principal, masked)
+        found = await self.context.store.events.latest_events(
             self.workspace, "execution", LOOKED_BACK, sessions=[kept_as]
         )
         calls = [execution_of(each).execution for each in reversed(found)]
@@ -257,7 +257,9 @@ class HookHandler:
         records = [each for each in made if each is not None]
         if records:
             principal = self.context.caller.principal
-            await self.context.intake.accept(self.workspace, records, principal=principal)
+            await self.context.intake.accept_executions(
+                self.workspace, records, principal=principal
+            )
 
     def _make_execution(self, event: HookEvent, call: HookCall) -> m.Execution | None:
         failed = call.error is not None

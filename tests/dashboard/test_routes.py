@@ -157,7 +157,7 @@ async def test_until_the_context_is_open_it_says_so(house: House) -> None:
     house.lifecycle.context = context
 
 
-@pytest.mark.parametrize("what", ["heads", "list_tool_statistics"])
+@pytest.mark.parametrize("what", ["read_heads", "list_tool_statistics"])
 async def test_a_store_that_is_away_is_no_empty_page(
     house: House, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

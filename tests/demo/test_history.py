@@ -61,7 +61,7 @@ async def followed_as_told(client: InProcessClient, report: HistoryReport) -> No
     """A call on a suggestion's word carries its id, the call that it mends, and its attempt."""
     log, kept = client.context.store.events, list[Execution]()
     position = 0
-    while events := await log.after("default", position, 500):
+    while events := await log.read_after("default", position, 500):
         kept += [execution_of(each).execution for each in events if each.kind == "execution"]
         position = events[-1].position
     by_id = {each.execution_id: each for each in kept}

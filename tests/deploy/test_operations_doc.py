@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.cli import discover
+from aftercall.cli import discover_commands
 from service.environment import OTHER_VARIABLES, PREFIX, list_settings, read_settings
 from tests.deploy.compose_file import ROOT, variables
 
@@ -59,7 +59,7 @@ def test_the_commands_exist() -> None:
         re.findall(r"\baftercall ([a-z][a-z-]+)\b", "\n".join(re.findall(r"`[^`]+`", TEXT)))
     )
     assert named
-    assert named <= set(discover())
+    assert named <= set(discover_commands())
 
 
 def test_the_settings_exist() -> None:

@@ -134,12 +134,12 @@ PENDING = """
 import asyncio
 from service.environment import read_settings
 from service.stores import opened_store
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 
 async def main():
     async with opened_store(read_settings()) as store:
         for _ in range(600):
-            if not (pending := (await counts(store)).pending):
+            if not (pending := (await count_rows(store)).pending):
                 break
             await asyncio.sleep(0.1)
         print(pending)

@@ -121,7 +121,7 @@ def test_the_small_graph_is_the_one_of_the_package():
     batches = [*TEXTS, "", "日本語 \u202e é"], ["word " * 600]  # all are as wide as the longest
     files = replace(bundled_model(), graph=bundled_graph().read_bytes())
     models = OnnxModel(bundled_model(), threads=1), OnnxModel(files, threads=1)
-    packed, unpacked = (np.concatenate([*map(each.encode, batches)]) for each in models)
+    packed, unpacked = (np.concatenate([*map(each.encode_texts, batches)]) for each in models)
     cosines = np.einsum("ij,ij->i", packed, unpacked)
     assert cosines.mean() > 0.9997
     assert cosines.min() > 0.998  # of the empty text; of others 0.9996

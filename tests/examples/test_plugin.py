@@ -140,4 +140,4 @@ def test_a_proposer_that_fails_costs_its_own_options(
         assert "'odd.failing' of a plug-in failed" in caplog.text
         assert "'none' of aftercall.proposers is left out" in caplog.text
     finally:
-        registry.unregister("odd.failing")
+        registry.unregister_proposer("odd.failing")

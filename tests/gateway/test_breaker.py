@@ -43,7 +43,7 @@ class Clock:
 def call(breaker: Breaker, tool: str, *, lost: bool | None) -> None:
     """A call that works (None), is lost, or fails in the tool's own words."""
     try:
-        with breaker.guarding(tool, lambda error: isinstance(error, ConnectionError)):
+        with breaker.guard_call(tool, lambda error: isinstance(error, ConnectionError)):
             if lost is not None:
                 raise ConnectionError if lost else ValueError
     except (ConnectionError, ValueError):
@@ -52,7 +52,7 @@ def call(breaker: Breaker, tool: str, *, lost: bool | None) -> None:
 
 def is_open(breaker: Breaker, tool: str) -> bool:
     with suppress(UpstreamUnavailableError):
-        with suppress(KeyboardInterrupt), breaker.guarding(tool, lambda _: False):
+        with suppress(KeyboardInterrupt), breaker.guard_call(tool, lambda _: False):
             raise KeyboardInterrupt  # says nothing about the way
         return False
     return True
@@ -67,7 +67,7 @@ def test_a_tool_whose_calls_are_lost_is_left_alone_and_tried_again_by_itself() -
     assert is_open(breaker, "a")
     assert not is_open(breaker, "b")
     clock.now += 5.1
-    with breaker.guarding("a", lambda _: False):  # one is sent to see, and none beside it
+    with breaker.guard_call("a", lambda _: False):  # one is sent to see, and none beside it
         assert is_open(breaker, "a")
     assert not is_open(breaker, "a")
     for _ in range(LOST_IN_A_ROW):

@@ -30,7 +30,7 @@ PAGES = [
 @pytest.mark.parametrize("text", [*ERRORS, *PAGES])
 def test_what_begins_as_errors_do_is_one(text: str) -> None:
     """In the words of databases, validators and languages; not what only speaks of errors."""
-    assert ErrorTexts().why(TOOL, text, {}) == (
+    assert ErrorTexts().explain_success(TOOL, text, {}) == (
         "it begins as errors do" if text in ERRORS else None
     )
 
@@ -51,22 +51,27 @@ def test_what_a_reading_tool_gives_is_no_error_unless_it_names_what_was_sent(
     sent: dict[str, str], text: str, is_error: bool
 ) -> None:
     """A file or a row may begin so; an error is about the call."""
-    assert (ErrorTexts().why(TOOL, text, sent, reads=True) is not None) is is_error
-    assert ErrorTexts().why(TOOL, text, sent) is not None
+    assert (ErrorTexts().explain_success(TOOL, text, sent, reads=True) is not None) is is_error
+    assert ErrorTexts().explain_success(TOOL, text, sent) is not None
 
 
 def test_what_the_caller_itself_sent_is_no_error() -> None:
     """A tool that gives back what it was given."""
-    assert ErrorTexts().why(TOOL, "Error: disk full", {"note": "Error: disk full\n"}) is None
+    assert (
+        ErrorTexts().explain_success(TOOL, "Error: disk full", {"note": "Error: disk full\n"})
+        is None
+    )
 
 
 def test_the_form_of_an_error_that_the_tool_called_so_is_known_again() -> None:
     """With other values; of this tool alone."""
     known = ErrorTexts()
-    known.learn(TOOL, "Sorry, there is no row 17 in 'users'")
-    assert known.why(TOOL, "Sorry, there is no row 4 in 'orders'", {}, reads=True)
-    assert known.why(("db", "other"), "Sorry, there is no row 4 in 'orders'", {}) is None
-    assert known.why(TOOL, "Here is row 4 in 'orders'", {}) is None
+    known.learn_error(TOOL, "Sorry, there is no row 17 in 'users'")
+    assert known.explain_success(TOOL, "Sorry, there is no row 4 in 'orders'", {}, reads=True)
+    assert (
+        known.explain_success(("db", "other"), "Sorry, there is no row 4 in 'orders'", {}) is None
+    )
+    assert known.explain_success(TOOL, "Here is row 4 in 'orders'", {}) is None
 
 
 @pytest.mark.real
@@ -100,5 +105,5 @@ async def test_a_text_that_reads_as_an_error_is_recorded_as_one_and_left_as_it_i
 def test_how_servers_report_a_failure_is_one_of_a_reading_tool_too() -> None:
     """The prefix of MCP's SDK stands before no file and no row; what was sent is no error."""
     text = "Error executing tool search: 1 validation error"
-    assert ErrorTexts().why(TOOL, text, {"query": "x"}, reads=True) is not None
-    assert ErrorTexts().why(TOOL, text, {"query": text}, reads=True) is None
+    assert ErrorTexts().explain_success(TOOL, text, {"query": "x"}, reads=True) is not None
+    assert ErrorTexts().explain_success(TOOL, text, {"query": text}, reads=True) is None

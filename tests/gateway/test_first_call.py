@@ -72,13 +72,13 @@ async def test_the_wait_has_a_bound_and_is_for_a_start_alone(
         await asyncio.sleep(60)
 
     with monkeypatch.context() as patched:
-        patched.setattr(LocalService, "_keep", never)
-        async with LocalService(home.url, say=print, environ=home.environ).used() as start:
+        patched.setattr(LocalService, "_keep_running", never)
+        async with LocalService(home.url, say=print, environ=home.environ).use_service() as start:
             assert 0 < start.patience_s <= 0.2
-            await start.settled()
+            await start.wait_settled()
             assert start.patience_s == 0
     far = home.url.replace("127.0.0.1", "127.0.0.2")
-    async with LocalService(far, say=print, environ=home.environ).used() as start:
-        await start.looked()
+    async with LocalService(far, say=print, environ=home.environ).use_service() as start:
+        await start.wait_looked()
         await asyncio.sleep(0)
         assert start.patience_s == 0

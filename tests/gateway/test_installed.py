@@ -10,7 +10,7 @@ from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StdioTransport
 from fastmcp.server.dependencies import get_http_headers
 
-from aftercall.cli.entries import wrapped
+from aftercall.cli.entries import wrap_servers
 from tests.gateway.conftest import BIN
 from tests.gateway.contract_service import ContractService
 from tests.gateway.http_server import HttpServer
@@ -55,7 +55,7 @@ async def test_a_wrapped_server_works_as_before(service: ContractService, tmp_pa
     await far.start(app.http_app())
     remote = {"type": "http", "url": far.url, "headers": {"X-Key": "of the client"}}
     content = {"mcpServers": {"echo": {**echo, "env": {"TOKEN": "t"}}, "far": remote}}
-    entries, _ = wrapped(content, [sys.executable, "-m", "aftercall.cli"])
+    entries, _ = wrap_servers(content, [sys.executable, "-m", "aftercall.cli"])
     environ = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
     environ |= {"HOME": str(tmp_path), "AFTERCALL_URL": service.url, "FROM_CLIENT": "c"}
     environ |= {"AFTERCALL_API_KEY": "ac_" + "k" * 12 + "_" + "s" * 43}

@@ -17,7 +17,7 @@ from aftercall.gateway.learned_contracts import (
     ContractFile,
     ShownContract,
     ShownSentence,
-    renewed,
+    renew_file,
     within_budget,
 )
 from aftercall.gateway.server import build_gateway
@@ -45,24 +45,24 @@ def sentence(text: str = NAMED, **more: Any) -> LearnedSentence:
 @pytest.mark.parametrize("less", [{"failures": 2}, {"confidence": 0.7}, {"alone": True}])
 def test_only_what_several_keep_getting_wrong_is_shown(less: dict[str, Any]) -> None:
     """A single accident, a doubtful repair, and one key's word are left out."""
-    made = renewed(ContractFile(), {KEY: "a"}, learned(sentence(), sentence("Other.", **less)))
+    made = renew_file(ContractFile(), {KEY: "a"}, learned(sentence(), sentence("Other.", **less)))
     assert within_budget(made, {KEY: "a"}) == {KEY: [NAMED]}
 
 
 def test_a_pinned_tool_stays_as_the_reviewer_left_it() -> None:
     """Neither another sentence nor another number comes in."""
     kept = ShownContract(pinned=True, contract="a", sentences=[ShownSentence(text="Reviewed.")])
-    made = renewed(ContractFile(tools={KEY: kept}), {KEY: "a"}, learned(sentence()))
+    made = renew_file(ContractFile(tools={KEY: kept}), {KEY: "a"}, learned(sentence()))
     assert made.tools == {KEY: kept}
 
 
 def test_a_tool_that_says_something_else_of_itself_begins_anew() -> None:
     """What was learned of the old contract is out, until calls fail so under the new one."""
-    old = renewed(ContractFile(), {KEY: "a"}, learned(sentence(failures=5)))
+    old = renew_file(ContractFile(), {KEY: "a"}, learned(sentence(failures=5)))
     assert within_budget(old, {KEY: "b"}) == {}
-    changed = renewed(old, {KEY: "b"}, learned(sentence(failures=5)))
+    changed = renew_file(old, {KEY: "b"}, learned(sentence(failures=5)))
     assert within_budget(changed, {KEY: "b"}) == {}
-    again = renewed(changed, {KEY: "b"}, learned(sentence(failures=6)))
+    again = renew_file(changed, {KEY: "b"}, learned(sentence(failures=6)))
     assert within_budget(again, {KEY: "b"}) == {KEY: [NAMED]}
 
 

@@ -138,9 +138,9 @@ async def test_a_gateway_without_an_address_joins_the_service_that_runs(home: Ho
 
 async def in_use(home: Home, url: str) -> str:
     said: list[str] = []
-    async with LocalService(url, say=said.append, environ=home.environ).used() as local:
+    async with LocalService(url, say=said.append, environ=home.environ).use_service() as local:
         async with asyncio.timeout(60):
-            sentence = await local.looked()
+            sentence = await local.wait_looked()
             while sentence.startswith("starting"):
                 await asyncio.sleep(0.02)
                 sentence = local.in_use
@@ -163,6 +163,6 @@ async def test_a_service_that_cannot_be_used_is_said_with_its_reason(
     home.environ["AFTERCALL_EMBEDDING_MODEL"] = "no such model"
     broken = await in_use(home, home.url)
     assert "the one that was started has ended: aftercall: " in broken
-    monkeypatch.setattr("aftercall.gateway.local_service.discover", dict)
+    monkeypatch.setattr("aftercall.gateway.local_service.discover_commands", dict)
     assert "`pip install -c constraints.txt ./sdk .`" in await in_use(home, home.url)
     assert home.services() == []

@@ -101,7 +101,7 @@ def test_a_server_that_is_late_is_in_the_first_list() -> None:
     first = FirstAnswers(3, clock=clock)
     first.left_s()
     clock.now = 100.4
-    first.came()
+    first.note_answer()
     for late, over in ((1.5, False), (2.7, False), (2.9, True)):
         clock.now = 100 + late
         assert first.are_over is over
@@ -115,7 +115,7 @@ def test_servers_that_all_take_long_are_waited_for() -> None:
     first.left_s()
     clock.now = 120.0
     assert not first.are_over
-    first.came()
+    first.note_answer()
     clock.now = 120.9
     assert not first.are_over
     clock.now = 121.1

@@ -235,5 +235,5 @@ async def test_over_http_each_key_has_a_gateway_of_its_own(
                 assert await process.wait() == 0
         log = keyed.context.store.events
         for name, key in (*keys.items(), ("house", house["AFTERCALL_API_KEY"])):
-            [event] = on_loop(keyed, log.latest(name, "execution", 5))
+            [event] = on_loop(keyed, log.latest_events(name, "execution", 5))
             assert event.principal == key_id(key)

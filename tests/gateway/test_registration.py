@@ -52,9 +52,9 @@ async def test_a_tool_is_told_once_and_again_when_it_changes() -> None:
     """Listing the same tools again costs the service nothing."""
     registry = Registry()
     async with running(registry) as registrar:
-        registrar.offer("s", [tool("a"), tool("b")])
+        registrar.offer_tools("s", [tool("a"), tool("b")])
         await until(lambda: len(registry.told) == 2)
-        registrar.offer("s", [tool("a"), tool("b", "now described")])
+        registrar.offer_tools("s", [tool("a"), tool("b", "now described")])
         await until(lambda: len(registry.told) == 3)
 
     assert registry.told == ["s.a", "s.b", "s.b"]
@@ -64,10 +64,10 @@ async def test_a_service_that_was_away_is_told_everything_again() -> None:
     """It may have come back with an empty store."""
     registry = Registry()
     async with running(registry) as registrar:
-        registrar.offer("s", [tool("a")])
+        registrar.offer_tools("s", [tool("a")])
         await until(lambda: registry.told == ["s.a"])
         registry.is_away = True
-        registrar.offer("s", [tool("b")])
+        registrar.offer_tools("s", [tool("b")])
         await until(lambda: registrar._is_away)
         registry.is_away = False
         await until(lambda: sorted(registry.told) == ["s.a", "s.a", "s.b"])
@@ -79,7 +79,7 @@ async def test_a_tool_that_the_service_refuses_does_not_hold_up_the_others(
     """It is named in the log and not sent again."""
     registry = Registry()
     async with running(registry) as registrar:
-        registrar.offer("s", [tool("odd"), tool("a")])
+        registrar.offer_tools("s", [tool("odd"), tool("a")])
         await until(lambda: registry.told == ["s.a"])
 
     assert caplog.text.count("tool s.odd is not registered: too odd") == 1

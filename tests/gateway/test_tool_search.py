@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from aftercall.gateway.tool_search import NAMES, named_in
+from aftercall.gateway.tool_search import NAMES, tools_named_in
 from tests.gateway.conftest import TIME_SERVER, OpenGateway
 from tests.gateway.results import texts
 from tests.gateway.waiting import until_answered
@@ -86,4 +86,4 @@ async def test_a_client_finds_and_calls_tools_that_it_does_not_see(
 def test_tools_that_are_named_come_first(task: str, found: list[str]) -> None:
     """In whatever writing; one word within a sentence names nothing."""
     names = ["git_git_log", "files_read"]
-    assert named_in(task, names, lambda name: name.partition("_")[2]) == found
+    assert tools_named_in(task, names, lambda name: name.partition("_")[2]) == found

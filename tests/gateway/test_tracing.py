@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.gateway.server import _observed
+from aftercall.gateway.server import _observe_calls
 from aftercall.tracing import TracingObserver
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
@@ -111,5 +111,5 @@ def test_which_variables_ask_for_spans(
     """A collector for traces, and nothing that says no."""
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    with _observed() as observers:
+    with _observe_calls() as observers:
         assert bool(observers) is wanted

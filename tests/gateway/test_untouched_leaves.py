@@ -12,9 +12,9 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import ToolResult
 
 from aftercall.adapters.fastmcp import ReflectionMiddleware
-from aftercall.json_patch import apply, diff, same_json, value_at
+from aftercall.json_patch import apply, diff, same_json, value_at_pointer
 from aftercall.json_values import JsonObject
-from aftercall.leaves import leaves
+from aftercall.leaves import leaves_by_path
 from aftercall.models import Change, CheckResponse, SuggestResponse
 from aftercall.models.calls import Verdict
 from aftercall.redaction import DEFAULT_REDACTOR, is_redacted
@@ -58,10 +58,10 @@ class Trial:
     def check(self, sent: JsonObject) -> None:
         """Hold what a tool was called with against the call, leaf by leaf."""
         assert not is_redacted(sent)
-        for path, value in leaves(self.call).items():
+        for path, value in leaves_by_path(self.call).items():
             place = trees.named_by(self.call, path, self.operations)
             if place is not None and path:
-                assert same_json(value_at(sent, place), value), (self.number, path)
+                assert same_json(value_at_pointer(sent, place), value), (self.number, path)
 
 
 class Refusing:

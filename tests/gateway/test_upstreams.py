@@ -140,7 +140,7 @@ async def test_after_a_failed_start_it_is_not_started_for_every_call(tmp_path: P
     async with opened(Upstream(server)) as upstream:
         for _ in range(5):
             with pytest.raises(UpstreamUnavailableError, match="'sick' cannot be reached"):
-                await upstream.client()
+                await upstream.connected_client()
 
     assert started.read_text() == "x"
 

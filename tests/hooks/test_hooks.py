@@ -33,7 +33,7 @@ def named(shape: object) -> str:
 def recorded(service: RunningService, session: str) -> list[Execution]:
     """The calls of a session as they are stored, in order."""
     log = service.context.store.events
-    found = on_loop(service, log.latest("default", "execution", 50, sessions=[session]))
+    found = on_loop(service, log.latest_events("default", "execution", 50, sessions=[session]))
     return [execution_of(each).execution for each in reversed(found)]
 
 

@@ -60,7 +60,37 @@ ODD = re.compile(
     re.IGNORECASE,
 )
 """Phrases that a reader who learned English late has to read twice."""
-MOST_FRAGMENTS, MOST_ODD, MOST_LINES = 260, 330, 600
+PLAIN = frozenset(
+    [
+        "main",
+        "run",
+        "get",
+        "put",
+        "post",
+        "delete",
+        "list",
+        "create",
+        "update",
+        "close",
+        "open",
+        "start",
+        "stop",
+        "load",
+        "save",
+        "read",
+        "write",
+        "add",
+        "remove",
+        "append",
+        "commit",
+        "send",
+        "wait",
+        "setup",
+        "parse",
+    ]
+)
+"""Names of one word that say enough."""
+MOST_FRAGMENTS, MOST_ODD, MOST_ONE_WORD, MOST_LINES = 260, 330, 600
 """What is left of them, to be lowered and never raised; lines of a module."""
 
 
@@ -102,6 +132,19 @@ def test_comments_and_docstrings_are_plain() -> None:
     """No phrase that has to be read twice."""
     found = [match[0] for _, text in sources() for match in ODD.finditer(prose_of(text))]
     assert len(found) <= MOST_ODD, len(found)
+
+
+def test_functions_are_named_by_a_verb_and_its_object() -> None:
+    """`read_schema`; one word is for what a library or the wire asks for."""
+    found = [
+        f"{path}:{node.lineno} {node.name}"
+        for path, text in sources()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and re.fullmatch(r"_?[a-z]+", node.name)
+        and node.name not in PLAIN
+    ]
+    assert len(found) <= MOST_ONE_WORD, found[-10:]
 
 
 def test_a_module_is_a_topic() -> None:

@@ -54,7 +54,7 @@ class Brain:
 
     async def learn(self, *executions: Execution) -> None:
         """Record executions and wait until they are learned from."""
-        await self.intake.accept(WORKSPACE, list(executions))
+        await self.intake.accept_executions(WORKSPACE, list(executions))
         await self.indexer.catch_up()
 
     async def rebuild(self) -> None:
@@ -68,8 +68,8 @@ class Brain:
         await indexer.catch_up()
         await indexer.close()
         await carry_over(self.store.knowledge, anew)
-        await self.store.switch(number, {})
-        async with self.indexer.switched():
+        await self.store.switch_generation(number, {})
+        async with self.indexer.switch_current():
             self.memory.forget_all()
 
     async def put_tool(self, tool: Tool) -> None:
@@ -81,7 +81,7 @@ class Brain:
     async def knowledge(self, tool: ToolKey) -> ToolKnowledge:
         """What is stored of a tool."""
         [row] = await self.store.knowledge.get(tool.workspace, KNOWLEDGE.name, [tool_row(tool)])
-        return KNOWLEDGE.decode(row)
+        return KNOWLEDGE.decode_row(row)
 
     async def restart(self) -> None:
         """Another indexer goes on in the place of the present one."""
@@ -114,7 +114,7 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
         seeds=CommonMistakes(),
     )  # fmt: skip
     brain = Brain(
-        store, memory, Intake(store.events, Redactor(), indexer.wake), indexer, suggester,
+        store, memory, Intake(store.events, Redactor(), indexer.wake_learner), indexer, suggester,
         new_indexer, embedder, index,
     )  # fmt: skip
     yield brain

@@ -190,11 +190,11 @@ async def held(generation: Generation) -> dict[str, Any]:
     """All rows and counters of a generation, but for results of the nightly job."""
     rows: list[Row] = []
     after = 0
-    while page := await generation.scan(WORKSPACE, None, 1_000, by="serial", after=after):
+    while page := await generation.scan_rows(WORKSPACE, None, 1_000, by="serial", after=after):
         rows += page
         after = page[-1].serial
     by: tuple[CounterDimension, ...] = get_args(CounterDimension)
-    sums = await generation.sums(WORKSPACE, ["*"], since=0, until=2**40, by=by)
+    sums = await generation.sum_counters(WORKSPACE, ["*"], since=0, until=2**40, by=by)
     return {
         "counters": {each[1:]: each.number for each in sums},
         **{
@@ -208,10 +208,10 @@ async def held(generation: Generation) -> dict[str, Any]:
 async def differences(store: Store) -> list[str]:
     """Kinds of rows in which the current generation differs from one that learns all anew."""
     anew = await store.open_generation(store.knowledge.generation + 1)
-    cursor = (await anew.cursors()).get(WORKSPACE)
+    cursor = (await anew.read_cursors()).get(WORKSPACE)
     position, serial = (cursor.position, cursor.serial) if cursor else (0, 0)
     cache = WorkspaceCache(WORKSPACE, serial)
-    while events := await store.events.after(WORKSPACE, position, 1_000):
+    while events := await store.events.read_after(WORKSPACE, position, 1_000):
         await learn_batch(store, anew, cache, events, position)
         position = events[-1].position
     live, expected = await held(store.knowledge), await held(anew)

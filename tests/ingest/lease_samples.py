@@ -29,7 +29,7 @@ class Leases:
         self._reach()
         return self.rows.get(name)
 
-    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
+    async def take_lease(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         self._reach()
         if self.rows.get(name) != seen:
             return None
@@ -37,7 +37,7 @@ class Leases:
         self._answer()
         return self.rows[name]
 
-    async def beat(self, lease: Lease) -> Lease | None:
+    async def renew_lease(self, lease: Lease) -> Lease | None:
         self._reach()
         now = self.rows.get(lease.name)
         if now is None or (now.token, now.holder, now.held) != (lease.token, lease.holder, True):

@@ -9,14 +9,14 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ingest.formats.calls import PassedOver, Placed, Read
-from ingest.formats.otlp.reading import read_json, read_protobuf
+from ingest.formats.otlp.reading import read_otlp_json, read_protobuf
 
 Json = dict[str, Any]
 
 
 def of_json(value: object) -> list[Read]:
     """What a request says of calls."""
-    return _calls(read_json(value))
+    return _calls(read_otlp_json(value))
 
 
 def of_protobuf(body: bytes) -> list[Read]:

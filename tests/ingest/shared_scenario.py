@@ -26,7 +26,7 @@ from retrieval.knowledge.memory import Memory
 class NoIndex:
     """Takes vectors and keeps none."""
 
-    async def upsert(self, points: Sequence[Any]) -> None:
+    async def upsert_points(self, points: Sequence[Any]) -> None:
         """Nothing."""
 
     async def delete(self, ids: Sequence[str]) -> None:

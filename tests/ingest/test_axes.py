@@ -41,7 +41,7 @@ def clusterer(brain: Brain) -> AxisClusterer:
 
 async def clustered(clusterer: AxisClusterer) -> dict[str, list[str]]:
     """Members by name."""
-    found = await clusterer.cluster(WORKSPACE)
+    found = await clusterer.cluster_axes(WORKSPACE)
     return {each.name: sorted(each.members) for each in found.clusters}
 
 
@@ -64,7 +64,7 @@ async def test_axes_become_clusters(brain: Brain, clusterer: AxisClusterer) -> N
 async def test_a_rebuild_keeps_ids_and_names(brain: Brain, clusterer: AxisClusterer) -> None:
     """Also those of a cluster whose most frequent wording is another by now."""
     await brain.learn(referral("HTML table parsing"))
-    before = await clusterer.cluster(WORKSPACE)
+    before = await clusterer.cluster_axes(WORKSPACE)
     await brain.learn(*(referral("parsing HTML tables") for _ in range(2)))
     await brain.rebuild()
     [workspace] = await clusterer.cluster_all()

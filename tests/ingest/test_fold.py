@@ -17,7 +17,7 @@ from embeddings.embedders import HashingEmbedder
 from ingest import fold
 from ingest.indexer import learn_batch
 from ingest.nightly import DAYS_LEFT, REBUILD, NightlyJob, take_lease
-from ingest.nightly_steps import expire
+from ingest.nightly_steps import expire_events
 from ingest.workspace import WorkspaceCache
 from mongo.contents import execution_event, execution_of
 from mongo.protocol import Generation, Store
@@ -45,16 +45,16 @@ async def learn(store: Store, generation: Generation, seed: int, until: int | No
     dice = random.Random(seed)  # noqa: S311  # no secret
     cache: WorkspaceCache | None = None
     while True:
-        cursor = (await generation.cursors()).get(WORKSPACE)
+        cursor = (await generation.read_cursors()).get(WORKSPACE)
         position = cursor.position if cursor else 0
-        events = await store.events.after(WORKSPACE, position, dice.choice([1, 2, 17, 100]))
+        events = await store.events.read_after(WORKSPACE, position, dice.choice([1, 2, 17, 100]))
         events = [each for each in events if until is None or each.position <= until]
         if not events:
             return
         if cache is None or dice.random() < 0.1:
             cache = WorkspaceCache(WORKSPACE, cursor.serial if cursor else 0)
         await learn_batch(store, generation, cache, events, position)
-        cache.shrink()
+        cache.shrink_cache()
 
 
 def night_at(at: datetime, store: Store, **options: Any) -> NightlyJob:
@@ -82,7 +82,9 @@ async def test_what_is_read_without_checks_is_what_was_written(store: Store) -> 
             WORKSPACE, each, content_hash="", schema_hash=None, input_schema=None
         )
         await store.events.append(WORKSPACE, [event])
-    read = [execution_of(each).execution for each in await store.events.after(WORKSPACE, 0, 10)]
+    read = [
+        execution_of(each).execution for each in await store.events.read_after(WORKSPACE, 0, 10)
+    ]
     assert read == [one, other]
     assert [type(each.error) for each in read] == [type(None), ExecutionError]
     assert [each.model_dump_json() for each in read] == [
@@ -104,7 +106,7 @@ async def test_where_batches_are_cut_changes_nothing(store: Store, seed: int) ->
     await learn(store, store.knowledge, seed)
     await learn(store, other, seed + 100)
     assert await held(other) == await held(store.knowledge)
-    assert not await store.knowledge.count(SKIPPED.name)
+    assert not await store.knowledge.count_rows(SKIPPED.name)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -115,9 +117,9 @@ async def test_a_rebuild_after_an_expiry_is_what_was_learned_live(store: Store, 
     live = await held(store.knowledge)
     end = BEGIN + timedelta(days=DAYS)
     for days in (-3.0, 0.0):  # the job of an earlier night, and of the last one
-        done = await expire(night_at(end + timedelta(days=days), store, expire_all=True))
+        done = await expire_events(night_at(end + timedelta(days=days), store, expire_all=True))
     assert done["learned"]
-    first = (await store.events.after(WORKSPACE, 0, 1))[0]
+    first = (await store.events.read_after(WORKSPACE, 0, 1))[0]
     assert first.received_at >= end - RETENTION - timedelta(days=1)
     anew = await store.open_generation(2)
     await learn(store, anew, seed + 200)
@@ -131,13 +133,13 @@ async def test_what_a_rebuild_still_has_to_learn_does_not_expire(store: Store) -
     live, anew = await held(store.knowledge), await store.open_generation(2)
     rebuild, night = await take_lease(store, 3, REBUILD), await take_lease(store, 3)
     job = night_at(BEGIN + timedelta(days=DAYS), store, keeper=night, expire_all=True)
-    done = await expire(job)
+    done = await expire_events(job)
     assert (done["events"], done[DAYS_LEFT]) == (0, 1)
     assert done["learned"]
     await learn(store, anew, 5)
     assert await held(anew) == live
     await rebuild.close()
-    done = await expire(job)
+    done = await expire_events(job)
     assert (done["learned"], done[DAYS_LEFT]) == (0, 0)
     assert done["events"]
     await night.close()
@@ -147,19 +149,19 @@ async def test_the_base_never_passes_what_was_learned(store: Store) -> None:
     """What the current generation has not learned stays in the log, however old it is."""
     await fill(store, 1, count=100)
     await learn(store, store.knowledge, 1, until=20)
-    await expire(night_at(BEGIN + timedelta(days=400), store, expire_all=True))
-    assert (await (await store.open_generation(0)).cursors())[WORKSPACE].position == 20
-    assert (await store.events.after(WORKSPACE, 0, 1))[0].position == 21
+    await expire_events(night_at(BEGIN + timedelta(days=400), store, expire_all=True))
+    assert (await (await store.open_generation(0)).read_cursors())[WORKSPACE].position == 20
+    assert (await store.events.read_after(WORKSPACE, 0, 1))[0].position == 21
 
 
 async def test_a_clock_that_jumps_ahead_expires_a_day_at_most(store: Store) -> None:
     """Once it is right again, nothing more goes than is due; the next runs do the rest."""
     await fill(store, 2)
     await learn(store, store.knowledge, 2)
-    first = (await store.events.after(WORKSPACE, 0, 1))[0].received_at
+    first = (await store.events.read_after(WORKSPACE, 0, 1))[0].received_at
     learned, left = [], []
     for days in (400.0, RETENTION.days + 0.5, RETENTION.days + DAYS):
-        done = await expire(night_at(first + timedelta(days=days), store))
+        done = await expire_events(night_at(first + timedelta(days=days), store))
         learned.append(done["learned"])
         left.append(done[DAYS_LEFT])
     events = [e for e in history(2, 500, DAYS) if e.received_at < first + timedelta(days=2)]
@@ -180,10 +182,10 @@ async def test_an_outcome_counts_before_its_failure_is_learned(store: Store) -> 
     ):  # fmt: skip
         for event in order:
             await store.events.append(workspace, [event])
-        events_ = await store.events.after(workspace, 0, 1_000)
+        events_ = await store.events.read_after(workspace, 0, 1_000)
         await learn_batch(store, store.knowledge, WorkspaceCache(workspace), events_, 0)
-        rows = await store.knowledge.scan(workspace, KNOWLEDGE.name, 10)  # of all tools too
-        known = [KNOWLEDGE.decode(row) for row in rows]
+        rows = await store.knowledge.scan_rows(workspace, KNOWLEDGE.name, 10)  # of all tools too
+        known = [KNOWLEDGE.decode_row(row) for row in rows]
         rules = [rule for k in known for s in k.signatures.values() for rule in s.rules.values()]
         reported[workspace] = sum(r.successes for r in rules), sum(r.failures for r in rules)
     assert reported["first"] == reported["last"]
@@ -195,21 +197,21 @@ async def test_an_event_that_cannot_be_learned_is_passed_over_and_named(
 ) -> None:
     """It stays in the log and in a row; those behind it are learned."""
     await fill(store, 2, count=60)
-    broken = (await store.events.after(WORKSPACE, 0, 1))[0]
-    read = fold._read
+    broken = (await store.events.read_after(WORKSPACE, 0, 1))[0]
+    read = fold._read_batch
 
     def without(events: Sequence[Event]) -> fold.Batch:
         batch = read(events)
         batch.contents.pop(broken.position, None)
         return batch
 
-    monkeypatch.setattr(fold, "_read", without)
+    monkeypatch.setattr(fold, "_read_batch", without)
     await learn(store, store.knowledge, 2)
-    rows = await store.knowledge.scan(WORKSPACE, SKIPPED.name, 10)
+    rows = await store.knowledge.scan_rows(WORKSPACE, SKIPPED.name, 10)
     assert [int(row.key) for row in rows] == [broken.position]
-    cursor = (await store.knowledge.cursors())[WORKSPACE]
-    assert cursor.position == (await store.events.heads())[WORKSPACE].position
-    assert await store.knowledge.count(KNOWLEDGE.name)
+    cursor = (await store.knowledge.read_cursors())[WORKSPACE]
+    assert cursor.position == (await store.events.read_heads())[WORKSPACE].position
+    assert await store.knowledge.count_rows(KNOWLEDGE.name)
 
 
 async def _no_model() -> HashingEmbedder:
@@ -221,15 +223,15 @@ async def test_catching_up_ends_whatever_arrives(
 ) -> None:
     """A rebuild beside a service that is never quiet comes to its switch."""
     log = brain.store.events
-    after, numbers = log.after, iter(range(2, 1_000))
-    await brain.intake.accept(WORKSPACE, [an_execution()])
+    read_after, numbers = log.read_after, iter(range(2, 1_000))
+    await brain.intake.accept_executions(WORKSPACE, [an_execution()])
 
     async def busy(*given: Any) -> Any:
         new = an_execution(execution_id=str(UUID(int=next(numbers))))
-        await brain.intake.accept(WORKSPACE, [new])
-        return await after(*given)
+        await brain.intake.accept_executions(WORKSPACE, [new])
+        return await read_after(*given)
 
-    monkeypatch.setattr(log, "after", busy)
+    monkeypatch.setattr(log, "read_after", busy)
     assert 1 <= await brain.indexer.catch_up() < 5
 
 
@@ -239,20 +241,22 @@ async def test_catching_up_goes_on_where_the_background_ended(
     """Two steps of one process never learn the same batch, of which one would be refused."""
     indexer = brain.new_indexer(batch=1)
     log = brain.store.events
-    after, steps = log.after, list[asyncio.Task[int]]()
+    read_after, steps = log.read_after, list[asyncio.Task[int]]()
     for number in (1, 2, 3):
-        await brain.intake.accept(WORKSPACE, [an_execution(execution_id=str(UUID(int=number)))])
+        await brain.intake.accept_executions(
+            WORKSPACE, [an_execution(execution_id=str(UUID(int=number)))]
+        )
 
     async def beside(*given: Any) -> Any:
-        found = await after(*given)
+        found = await read_after(*given)
         if not steps:
             steps.append(asyncio.create_task(indexer.learn_step()))
             await asyncio.wait(steps, timeout=0.2)
         return found
 
-    monkeypatch.setattr(log, "after", beside)
+    monkeypatch.setattr(log, "read_after", beside)
     await indexer.catch_up()
-    cursor = (await brain.store.knowledge.cursors())[WORKSPACE]
+    cursor = (await brain.store.knowledge.read_cursors())[WORKSPACE]
     assert cursor.position == 3
     await asyncio.wait(steps)
     await indexer.close()
@@ -274,15 +278,15 @@ async def test_what_was_learned_into_is_let_go_once_nothing_is_learned(
     monkeypatch.setattr("ingest.pacing.MUCH", 1)
     await brain.learn(calls[0])
     read.clear()
-    await brain.indexer.rest()  # much was learned since the last time
+    await brain.indexer.hand_over_known()  # much was learned since the last time
     await brain.learn(calls[1])
     assert KNOWLEDGE.name not in read
     for _ in range(2):
-        await brain.indexer.rest()
+        await brain.indexer.hand_over_known()
     await brain.learn(*calls[2:])
     assert KNOWLEDGE.name in read
     tool = ToolKey(WORKSPACE, calls[0].server_name, calls[0].tool_name)
-    profile = (await brain.knowledge(tool)).profile(None)
+    profile = (await brain.knowledge(tool)).find_profile(None)
     assert profile is not None
     assert profile.successes + profile.failures == len(calls)
 
@@ -300,17 +304,17 @@ async def test_what_was_learned_of_tools_is_left_to_the_answers(
         read.append(kind)
         return await get(workspace, kind, keys)
 
-    await brain.memory.follow()
+    await brain.memory.follow_changes()
     await brain.learn(first, second)
-    await brain.indexer.rest()
+    await brain.indexer.hand_over_known()
     stored = await brain.knowledge(tool)
     monkeypatch.setattr(knowledge, "get", counted)
-    given = await brain.memory.knowledge(tool)
+    given = await brain.memory.read_knowledge(tool)
     assert given == stored
     assert KNOWLEDGE.name not in read
     await brain.learn(third)
     assert given == stored  # whoever answers may hold it still
-    assert await brain.memory.knowledge(tool) == await brain.knowledge(tool) != stored
+    assert await brain.memory.read_knowledge(tool) == await brain.knowledge(tool) != stored
 
 
 async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:
@@ -318,14 +322,14 @@ async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:
     numbers = count(1)
     brain.indexer.start()
     async with asyncio.timeout(60):
-        while WORKSPACE not in await brain.store.knowledge.cursors():
+        while WORKSPACE not in await brain.store.knowledge.read_cursors():
             records = [
                 an_execution(execution_id=str(UUID(int=next(numbers))), parameters={"n": at})
                 for at in range(500)
             ]
-            receipt = await brain.intake.accept(WORKSPACE, records)
+            receipt = await brain.intake.accept_executions(WORKSPACE, records)
             assert receipt.accepted == 500
     await brain.indexer.close()
     await brain.indexer.catch_up()
-    cursor = (await brain.store.knowledge.cursors())[WORKSPACE]
+    cursor = (await brain.store.knowledge.read_cursors())[WORKSPACE]
     assert cursor.position == next(numbers) - 1

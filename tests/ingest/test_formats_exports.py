@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aftercall.models import Execution
 from ingest.formats.calls import Given, Placed, Unreadable
-from ingest.formats.detection import contents, look_at
+from ingest.formats.detection import describe_contents, look_at
 from ingest.formats.observations import ObservationReader
 from ingest.formats.transcripts import Transcripts, read_transcript
 from tests.ingest.exports import observation, outcome, run, session_line, use
@@ -25,8 +25,10 @@ def said(role: str, *blocks: Any) -> dict[str, Any]:
 
 def session(*lines: dict[str, Any]) -> list[Placed]:
     reader = Transcripts(GIVEN)
-    read = [each for n, line in enumerate(lines, 1) for each in reader.feed(line, f"line {n}, ")]
-    return [*read, *reader.finish()]
+    read = [
+        each for n, line in enumerate(lines, 1) for each in reader.feed_value(line, f"line {n}, ")
+    ]
+    return [*read, *reader.finish_file()]
 
 
 def calls(read: list[Placed]) -> list[Execution]:
@@ -251,7 +253,7 @@ def test_nothing_breaks_a_reader(value: Any, kind: Any, other: Any) -> None:
     for each in (value, {**run("t", {}), "run_type": kind, "inputs": value, "outputs": value}):
         observed(each)
     observed({**observation("t", value), "output": value, "level": value, "type": other})
-    contents(json.dumps(value).encode())
+    describe_contents(json.dumps(value).encode())
 
 
 @pytest.mark.parametrize(
@@ -265,4 +267,4 @@ def test_nothing_breaks_a_reader(value: Any, kind: Any, other: Any) -> None:
     ],
 )
 def test_what_a_file_holds_is_said(beginning: bytes, expected: str) -> None:
-    assert contents(beginning) == expected
+    assert describe_contents(beginning) == expected

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.leases import LeaseKeeper, holder_id, is_gone, retire
+from ingest.leases import LeaseKeeper, holder_id, is_gone, retire_holder
 from mongo.errors import StoreUnavailableError
 from mongo.records import Lease
 from tests.ingest.lease_samples import Clock, Leases
@@ -83,7 +83,7 @@ async def test_a_holder_that_is_silent_for_the_ttl_is_followed(pair: Pair) -> No
     assert await one.try_take()
     assert not await other.try_take()
     clock.now += TTL - 1
-    assert await one.beat()
+    assert await one.renew_lease()
     assert not await other.try_take()
     assert other.is_held_elsewhere
     clock.now += TTL - 1
@@ -92,7 +92,7 @@ async def test_a_holder_that_is_silent_for_the_ttl_is_followed(pair: Pair) -> No
     assert await other.try_take()
     assert not other.is_held_elsewhere
     assert not one.is_held
-    assert not await one.beat()
+    assert not await one.renew_lease()
 
 
 async def test_a_holder_says_by_itself_that_it_lost_the_lease(pair: Pair) -> None:
@@ -102,7 +102,7 @@ async def test_a_holder_says_by_itself_that_it_lost_the_lease(pair: Pair) -> Non
     store.is_away = True
     clock.now += TTL - 0.1
     with pytest.raises(StoreUnavailableError):
-        await one.beat()
+        await one.renew_lease()
     assert one.is_held
     clock.now += 0.1
     assert not one.is_held
@@ -124,7 +124,7 @@ async def test_a_wall_clock_that_steps_changes_nothing(
     monkeypatch.setattr(time, "time", lambda: now + wall)
     assert one.is_held
     assert not await other.try_take()
-    assert await one.beat()
+    assert await one.renew_lease()
 
 
 async def test_what_was_taken_by_an_answer_that_got_lost_is_taken_again_at_once(pair: Pair) -> None:
@@ -144,14 +144,14 @@ async def test_the_background_beats_though_a_beat_has_no_answer(
 ) -> None:
     """A connection that hangs costs one beat, not the lease; once it is killed, another has it."""
     store = Leases()
-    answers, asked = store.beat, count(1)
+    answers, asked = store.renew_lease, count(1)
 
     async def beat(lease: Lease) -> Lease | None:
         if next(asked) % 2:
             await asyncio.Event().wait()
         return await answers(lease)
 
-    monkeypatch.setattr(store, "beat", beat)
+    monkeypatch.setattr(store, "renew_lease", beat)
     one, other = (
         LeaseKeeper(store, "thing", ttl=0.9, holder=f"{ELSEWHERE}{number}") for number in (1, 2)
     )
@@ -202,7 +202,7 @@ def test_a_holder_of_our_own_number_that_is_not_ours_is_gone() -> None:
     assert pid == str(os.getpid())
     assert not is_gone(mine)
     assert is_gone(f"{host}/{pid}/other")
-    retire(mine)
+    retire_holder(mine)
     assert is_gone(mine)
 
 
@@ -233,7 +233,7 @@ async def test_never_two_believe_that_they_hold_it(steps: list[tuple[str, Any]])
                 case "take":
                     await keepers[how].try_take()
                 case "beat":
-                    await keepers[how].beat()
+                    await keepers[how].renew_lease()
                 case "give":
                     await keepers[how].give_back()
                 case "away":

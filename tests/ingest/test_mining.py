@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from aftercall.models import Execution
-from ingest.mining import MAX_GAP, Repair, mine
+from ingest.mining import MAX_GAP, MinedRepair, mine_repairs
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
 from retrieval.knowledge.rewrites.edits import Clamp, Edit, FromContext, Rename, Replace
 from tests.retrieval.cases import an_execution
@@ -38,12 +38,12 @@ def call(number: int, parameters: dict[str, Any], **fields: Any) -> Execution:
     )
 
 
-def mined(calls: list[Execution]) -> list[Repair]:
+def mined(calls: list[Execution]) -> list[MinedRepair]:
     """All repairs that are found while the calls arrive one by one."""
     return [
         repair
         for count, new in enumerate(calls, start=1)
-        for repair in mine(calls[:count], new, read)
+        for repair in mine_repairs(calls[:count], new, read)
     ]
 
 

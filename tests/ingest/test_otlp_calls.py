@@ -10,7 +10,7 @@ import pytest
 
 from aftercall.models import Execution
 from ingest.formats.calls import Noted, Read
-from ingest.formats.otlp.keys import arguments_of
+from ingest.formats.otlp.keys import span_arguments
 from tests.ingest.otlp_samples import (
     TRACE,
     Json,
@@ -267,10 +267,10 @@ def test_arguments_where_a_schema_is_due_are_read(
     """Without `input.value` they are the call's, and no schema is made up."""
     values = {"openinference.span.kind": "tool", "tool.name": "t", "tool.parameters": said}
     [execution] = read(request(span(1, values)))
-    assert (execution.parameters, execution.input_schema) == (parameters, None)
+    assert (execution.mask_parameters, execution.input_schema) == (parameters, None)
     called = {**values, "tool_call.function.arguments": '{"city": "Rome"}'}
     [execution] = read(request(span(1, called)))
-    assert execution.parameters == {"city": "Rome"}
+    assert execution.mask_parameters == {"city": "Rome"}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_types_in_tool_parameters_are_no_arguments(read: ReadRequest, said: str)
     """Nor a schema, where they are none of an object."""
     values = {"openinference.span.kind": "TOOL", "tool.name": "t", "tool.parameters": said}
     execution, note = read(request(span(1, values)))
-    assert (execution.parameters, execution.input_schema) == ({}, None)
+    assert (execution.mask_parameters, execution.input_schema) == ({}, None)
     assert isinstance(note, Noted)
 
 
@@ -292,9 +292,9 @@ def test_arguments_are_compared_without_reading_them_for_every_span_below(
 
     def counted(value: object, *, named: bool) -> dict[str, Any]:
         read_texts.append(value)
-        return arguments_of(value, named=named)
+        return span_arguments(value, named=named)
 
-    monkeypatch.setattr("ingest.formats.otlp.reading.arguments_of", counted)
+    monkeypatch.setattr("ingest.formats.otlp.reading.span_arguments", counted)
     bare = {"gen_ai.tool.call.id": ...}
     outer = tool_span(1, more={**bare, "gen_ai.tool.call.arguments": '{"all": [1]}'})
     inner = [
@@ -361,7 +361,7 @@ def test_a_call_whose_arguments_were_cut_off_counts(read: ReadRequest) -> None:
     """Exporters cut attributes of calls that were whole: the outcome is the span's own."""
     span = tool_span(1, more={"gen_ai.tool.call.arguments": '{"query": "cut o'})
     execution, note = read(request(span))
-    assert (execution.parameters, execution.parameters_known) == ({}, False)
+    assert (execution.mask_parameters, execution.parameters_known) == ({}, False)
     assert (execution.outcome, execution.arguments_text) == ("success", '{"query": "cut o')
     assert "1 of 1 calls begin as JSON objects" in note.message
     assert "raise OTEL_" in note.message

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from aftercall.models import Execution
 from ingest.formats.calls import Noted, Unreadable, python_literal
 from ingest.formats.otlp import keys, spans
-from ingest.formats.otlp.reading import read_json
+from ingest.formats.otlp.reading import read_otlp_json
 from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from tests.ingest.otlp_samples import (
     START_NS,
@@ -151,7 +151,7 @@ def test_places_that_hold_something_else_are_named() -> None:
             {"scopeSpans": [None, {"spans": {}}, {"spans": [7, good]}]},
         ]
     }
-    *reasons, execution = read_json(value)
+    *reasons, execution = read_otlp_json(value)
     assert [each.where for each in reasons] == [
         "resourceSpans[0]",
         "resourceSpans[1]",

@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.models import Execution
 from ingest.formats.calls import PassedOver
-from ingest.formats.otlp.reading import read_json, read_protobuf
+from ingest.formats.otlp.reading import read_otlp_json, read_protobuf
 from tests.ingest.otlp_samples import in_protobuf
 
 VENDORS: dict[str, dict[str, str]] = {
@@ -54,7 +54,7 @@ def read(name: str, attributes: dict[str, str], code: int, maker: str = "") -> l
     }  # fmt: skip
     scopes = [{"scope": {"name": maker}, "spans": [span]}]
     value = {"resourceSpans": [{"scopeSpans": scopes}]}
-    found = [each for _, each in read_json(value)]
+    found = [each for _, each in read_otlp_json(value)]
     assert [each for _, each in read_protobuf(in_protobuf(value))] == found
     return found
 

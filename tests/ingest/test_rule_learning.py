@@ -51,7 +51,7 @@ async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brai
         await brain.learn(show(number, "main", suggestion_id=suggestion.suggestion_id, agent="eve"))
     rule = await the_rule(brain)
     assert rule.successes == 10
-    assert rule.weight().successes == 4
+    assert rule.evidence_weight().successes == 4
     assert len(rule.evidence.by_agent) == 2
     space = Space(cast("Context", brain), WORKSPACE)
     for number in (90, 91):

@@ -87,10 +87,10 @@ async def test_the_receipt_says_what_was_left_out_and_the_store_for_how_many_one
     sampler = SuccessSampler(1, 0.2, clock=lambda: 0.0)
     intake = Intake(store.events, Redactor(), lambda: None, sampler)
     calls = [_call(number) for number in range(200)]
-    receipt = await intake.accept("w", calls)
+    receipt = await intake.accept_executions("w", calls)
     assert receipt.accepted == 200
     assert 110 < receipt.left_out < 190
-    stored = [execution_of(each) for each in await store.events.after("w", 0, 1_000)]
+    stored = [execution_of(each) for each in await store.events.read_after("w", 0, 1_000)]
     assert len(stored) == 200 - receipt.left_out
     missing = 200 - sum(each.stands_for for each in stored)
     assert 0 <= missing < 50
@@ -107,6 +107,6 @@ async def test_what_could_not_be_stored_is_counted_by_the_next(tmp_path: Path) -
     await store.close()
     calls = [_call(number) for number in range(100)]
     with pytest.raises(StoreError):
-        await intake.accept("w", calls)
+        await intake.accept_executions("w", calls)
     counted = [sampler.stands_for("w", _call(number)) for number in range(1_000, 1_100)]
     assert max(counted) > 50

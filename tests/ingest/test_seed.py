@@ -28,7 +28,7 @@ def test_every_message_of_every_entry_leads_back_to_it() -> None:
     for entry in book.entries:
         for message in entry.messages:
             reading = read_error(ExecutionError(message=message), entry.failed)
-            assert entry in book.find(reading, entry.tool_name or "any"), message
+            assert entry in book.find_entries(reading, entry.tool_name or "any"), message
         assert entry.signatures == signatures(entry)
 
 
@@ -37,7 +37,7 @@ def test_entries_of_one_tool_do_not_leak_to_others() -> None:
     book = load_seed()
     entry = next(entry for entry in book.entries if entry.tool_name)
     reading = read_error(ExecutionError(message=entry.messages[0]), entry.failed)
-    assert entry not in book.find(reading, "some_other_tool")
+    assert entry not in book.find_entries(reading, "some_other_tool")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_day_one_mends_a_time_zone(said: str, meant: str) -> None:
     """Without any history the corpus's catalogue names the zone, and the evidence says so."""
     message = f"Invalid timezone: 'No time zone found with key {said}'"
     reading = read_error(ExecutionError(message=message), {"timezone": said})
-    seeds = load_seed().find(reading, "get_current_time")
+    seeds = load_seed().find_entries(reading, "get_current_time")
     schema = object_schema(timezone="string")
     case = make_case({"timezone": said}, message, schema=schema, seeds=seeds)
     best = answer_to(case).response.suggestions[0]

@@ -16,7 +16,7 @@ from mongo.protocol import Store
 from mongo.records import Commit
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.knowledge.memory import Memory
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from tests.ingest.histories import WORKSPACE, differences, history
 from tests.ingest.shared_scenario import open_shared
 from tests.mongo.mongo_server import SharedMongo
@@ -87,7 +87,7 @@ def child(where: str, ttl: float, *falls: str) -> Iterator[Child]:
 
 async def until_learned(store: Store) -> None:
     async with asyncio.timeout(120):
-        while (await counts(store)).pending:  # noqa: ASYNC110  # other processes do not tell
+        while (await count_rows(store)).pending:  # noqa: ASYNC110  # other processes do not tell
             await asyncio.sleep(0.05)
 
 
@@ -134,23 +134,25 @@ async def test_who_lost_the_lease_moves_no_cursor(where: str, *, is_forgotten: b
             batch=10,
         )
         await learner.learn_step()
-        [cursor] = (await store.knowledge.cursors()).values()
+        [cursor] = (await store.knowledge.read_cursors()).values()
         assert cursor.position == 10
         [lease] = [each.lease for each in learner._leases._keepers.values()]
-        newer = await store.leases.take(lease.name, "another", await store.leases.read(lease.name))
+        newer = await store.leases.take_lease(
+            lease.mask_name, "another", await store.leases.read(lease.mask_name)
+        )
         await store.knowledge.commit(Commit(WORKSPACE, lease=newer))
         if is_forgotten:
-            await store.events.forget(WORKSPACE, range(11, 100))
+            await store.events.forget_events(WORKSPACE, range(11, 100))
         await learner.learn_step()
-        assert (await store.knowledge.cursors())[WORKSPACE].position == cursor.position
+        assert (await store.knowledge.read_cursors())[WORKSPACE].position == cursor.position
         await learner.close()
 
 
 async def test_events_that_were_forgotten_last_are_not_waited_for(where: str) -> None:
     """Nothing is pending behind them, and what comes next is learned."""
     async with recorded(where, 20) as store:
-        [*_, last] = await store.events.after(WORKSPACE, 0, 100)
-        await store.events.forget(WORKSPACE, [last.position])
+        [*_, last] = await store.events.read_after(WORKSPACE, 0, 100)
+        await store.events.forget_events(WORKSPACE, [last.position])
         for later in ([], list(history(7, 5, 1.0))):
             await store.events.append(WORKSPACE, later)
             with child(where, 600) as learner:

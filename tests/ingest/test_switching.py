@@ -30,28 +30,32 @@ async def test_what_was_being_embedded_is_no_vector_of_the_next_generation(brain
     """A text that only batches of the former one had would be in the index for good."""
     held = Held()
     former = brain.new_indexer(embedder=held)
-    await brain.intake.accept(WORKSPACE, [an_execution()])
+    await brain.intake.accept_executions(WORKSPACE, [an_execution()])
     await former.learn_step()
     embedding = asyncio.create_task(former.embed_step())
     await held.asked.wait()
     await brain.store.open_generation(2)
-    await brain.store.switch(2, {})
-    async with former.switched():
+    await brain.store.switch_generation(2, {})
+    async with former.switch_current():
         brain.memory.forget_all()
     held.go.set()
     assert await embedding == 0
-    assert await brain.index.count() == 0
+    assert await brain.index.count_points() == 0
     await former.catch_up()
-    assert await brain.index.count() == await brain.store.knowledge.count(DOCUMENT.name) > 0
+    assert (
+        await brain.index.count_points()
+        == await brain.store.knowledge.count_rows(DOCUMENT.name)
+        > 0
+    )
     await former.close()
 
 
 async def test_what_the_former_generation_knew_is_new_to_the_next_one(brain: Brain) -> None:
     """Learned between the store's switch and the index's, with as many commits behind each."""
-    await brain.intake.accept(WORKSPACE, [an_execution()])
+    await brain.intake.accept_executions(WORKSPACE, [an_execution()])
     await brain.indexer.learn_step()
     late = an_execution(execution_id=str(uuid4()), parameters={"late": 1})
-    await brain.intake.accept(WORKSPACE, [late])
+    await brain.intake.accept_executions(WORKSPACE, [late])
     await brain.indexer.learn_step()
     anew = await brain.store.open_generation(2)
     beside = Indexer(
@@ -61,9 +65,13 @@ async def test_what_the_former_generation_knew_is_new_to_the_next_one(brain: Bra
     await beside.learn_step()
     await beside.embed_step()
     await beside.close()
-    await brain.store.switch(2, {})
+    await brain.store.switch_generation(2, {})
     await brain.indexer.learn_step()
-    async with brain.indexer.switched():
+    async with brain.indexer.switch_current():
         brain.memory.forget_all()
     await brain.indexer.catch_up()
-    assert await brain.index.count() == await brain.store.knowledge.count(DOCUMENT.name) == 2
+    assert (
+        await brain.index.count_points()
+        == await brain.store.knowledge.count_rows(DOCUMENT.name)
+        == 2
+    )

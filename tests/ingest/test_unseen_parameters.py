@@ -34,7 +34,7 @@ async def test_they_count_and_leave_no_profile(brain: Brain) -> None:
     await brain.learn(unseen(1, error=MISSING), unseen(2), unseen(3))
     knowledge = await brain.knowledge(TOOL)
     assert [known.count for known in knowledge.signatures.values()] == [1]
-    assert knowledge.profile(None) is None
+    assert knowledge.find_profile(None) is None
     assert all(known.mends == 0 for known in knowledge.signatures.values())
 
 

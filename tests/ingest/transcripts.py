@@ -50,10 +50,10 @@ def _read(entries: tuple[object, ...], given: Given) -> Iterator[Placed]:
         )
         for each in found:
             if isinstance(each, Message):
-                yield from log.feed(each)
+                yield from log.feed_message(each)
             else:
                 yield each
-    yield from log.finish()
+    yield from log.finish_log()
 
 
 def split(found: Iterator[Placed]) -> tuple[list[Execution], list[tuple[str, str]]]:

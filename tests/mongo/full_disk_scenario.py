@@ -32,10 +32,10 @@ async def fill_and_clear(volume: Path) -> dict[str, object]:
             seen["refusal"] = str(error)
         seen["acknowledged"] = len(acknowledged)
         seen["readable_when_full"] = len(
-            await store.events.find(WORKSPACE, "execution", acknowledged)
+            await store.events.find_events(WORKSPACE, "execution", acknowledged)
         )
         refused = [event.id for event in batch]
-        seen["refused_found"] = len(await store.events.find(WORKSPACE, "execution", refused))
+        seen["refused_found"] = len(await store.events.find_events(WORKSPACE, "execution", refused))
         filler.unlink()
         seen["after_clearing"] = await store.events.append(WORKSPACE, batch)
     async with closing(await open_sqlite_store(volume / "data")) as store:

@@ -61,7 +61,7 @@ def large(number: int) -> Event:
 async def read_all(log: EventLog, workspace: str = WORKSPACE, limit: int = 100) -> list[Event]:
     """The whole log, page by page."""
     found: list[Event] = []
-    while page := await log.after(workspace, found[-1].position if found else 0, limit):
+    while page := await log.read_after(workspace, found[-1].position if found else 0, limit):
         found += page
     return found
 
@@ -71,7 +71,7 @@ async def scan_all(
 ) -> list[Row]:
     """All rows of a kind, page by page."""
     found: list[Row] = []
-    while page := await knowledge.scan(
+    while page := await knowledge.scan_rows(
         workspace, kind, limit, after=found[-1].key if found else None
     ):
         found += page
@@ -99,7 +99,7 @@ def keys(rows: Iterable[Row]) -> list[str]:
 
 async def lease_of(store: Store, name: str, holder: str = "host/1/a") -> Lease:
     """A lease, taken now from whatever holder it has."""
-    lease = await store.leases.take(name, holder, await store.leases.read(name))
+    lease = await store.leases.take_lease(name, holder, await store.leases.read(name))
     assert lease is not None
     return lease
 

@@ -46,16 +46,16 @@ async def open_control(
 async def test_keys_are_put_as_they_were_read(open_control: OpenControl) -> None:
     """Every process sees them; a change of what somebody else changed meanwhile is refused."""
     one, other = await open_control(), await open_control()
-    assert await one.keys() == []
+    assert await one.list_keys() == []
     await one.append(ENTRY, KEY)
-    assert await other.keys() == [KEY]
+    assert await other.list_keys() == [KEY]
     revoked = replace(KEY, revoked_at=NOW)
     await other.append(replace(ENTRY, action="key.revoke"), revoked, KEY)
     for before in (KEY, None):
         with pytest.raises(KeyChangedError, match="0a1b"):
             await one.append(ENTRY, replace(KEY, name="again"), before)
     await one.append(ENTRY, replace(KEY, id="0a1c"))
-    assert [each.id for each in await one.keys()] == ["0a1b", "0a1c"]
+    assert [each.id for each in await one.list_keys()] == ["0a1b", "0a1c"]
 
 
 async def test_the_latest_use_counts(open_control: OpenControl) -> None:
@@ -63,11 +63,11 @@ async def test_the_latest_use_counts(open_control: OpenControl) -> None:
     store = await open_control()
     await store.append(ENTRY, KEY)
     for seconds in (5, 1):
-        await store.used({KEY.id: NOW + timedelta(seconds=seconds), "gone": NOW})
-    [key] = await store.keys()
+        await store.note_used({KEY.id: NOW + timedelta(seconds=seconds), "gone": NOW})
+    [key] = await store.list_keys()
     assert key == replace(KEY, used_at=NOW + timedelta(seconds=5))
     await store.append(ENTRY, replace(key, name="other"), key)
-    assert (await store.keys())[0].used_at == key.used_at
+    assert (await store.list_keys())[0].used_at == key.used_at
 
 
 async def test_entries_form_a_chain(open_control: OpenControl) -> None:
@@ -79,15 +79,15 @@ async def test_entries_form_a_chain(open_control: OpenControl) -> None:
             for number in range(20)
         )
     )
-    entries = await stores[0].entries(100)
+    entries = await stores[0].list_entries(100)
     assert [each.position for each in entries] == [*range(20, 0, -1)]
     head = AuditHead()
     for entry in reversed(entries):
-        assert entry == replace(ENTRY, subject=entry.subject, workspace=entry.workspace).chained(
+        assert entry == replace(ENTRY, subject=entry.subject, workspace=entry.workspace).chain_to(
             head
         )
         head = AuditHead(entry.position, entry.hash)
-    assert await stores[1].head() == head
-    assert await stores[1].entries(3, before=11) == entries[10:13]
-    [only] = await stores[0].entries(5, workspace="w7")
+    assert await stores[1].read_head() == head
+    assert await stores[1].list_entries(3, before=11) == entries[10:13]
+    [only] = await stores[0].list_entries(5, workspace="w7")
     assert only.subject == "7"

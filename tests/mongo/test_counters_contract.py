@@ -50,7 +50,7 @@ async def test_sums_are_told_apart_by_what_is_asked_for(
     store: Store, by: tuple[CounterDimension, ...]
 ) -> None:
     """All in one by default."""
-    sums = await store.counters.sums(
+    sums = await store.counters.sum_counters(
         WORKSPACE, ["calls", "failures:type"], since=HOUR, until=HOUR + 2, by=by
     )
     assert Tally(sums) == expected(("calls", "failures:type"), range(HOUR, HOUR + 3), by)
@@ -59,14 +59,17 @@ async def test_sums_are_told_apart_by_what_is_asked_for(
 async def test_hours_are_bounded_on_both_sides(store: Store) -> None:
     """Both belong to what is asked for."""
     for since, until in ((HOUR, HOUR), (HOUR + 1, HOUR + 9), (0, HOUR)):
-        [found] = await store.counters.sums(WORKSPACE, ["calls"], since=since, until=until)
+        [found] = await store.counters.sum_counters(WORKSPACE, ["calls"], since=since, until=until)
         assert [found] == list(expected(["calls"], range(since, until + 1), ()))
-    assert await store.counters.sums(WORKSPACE, ["calls"], since=HOUR + 3, until=HOUR + 9) == []
+    assert (
+        await store.counters.sum_counters(WORKSPACE, ["calls"], since=HOUR + 3, until=HOUR + 9)
+        == []
+    )
 
 
 async def test_a_star_stands_for_all_that_begin_so(store: Store) -> None:
     """Beside plain names."""
-    sums = await store.counters.sums(
+    sums = await store.counters.sum_counters(
         WORKSPACE, ["failures:*", "calls"], since=0, until=HOUR + 9, by=["what"]
     )
     assert Tally(sums) == expected(WHATS[:3], range(HOUR, HOUR + 3), ("what",))
@@ -75,7 +78,7 @@ async def test_a_star_stands_for_all_that_begin_so(store: Store) -> None:
 async def test_sums_of_one_tool(store: Store) -> None:
     """A tool without a server is another one than that of a server."""
     for tool in (SEARCH, LOCAL):
-        sums = await store.counters.sums(
+        sums = await store.counters.sum_counters(
             WORKSPACE, ["calls"], since=0, until=HOUR + 9, by=("hour", "tool"), tools=[tool]
         )
         assert Tally(sums) == expected(["calls"], range(HOUR, HOUR + 3), ("hour", "tool"), [tool])
@@ -85,7 +88,7 @@ async def test_what_counted_nothing_is_left_out(store: Store) -> None:
     """Never counted, or counted back to nothing."""
     back = {counter: -2 * number for counter, number in COUNTERS.items() if counter.tool == SEARCH}
     await store.knowledge.commit(Commit(WORKSPACE, counters=back))
-    of = store.counters.sums
+    of = store.counters.sum_counters
     assert await of(WORKSPACE, ["none"], since=0, until=HOUR + 9) == []
     assert await of(WORKSPACE, [], since=0, until=HOUR + 9) == []
     sums = await of(WORKSPACE, ["calls"], since=0, until=HOUR + 9, by=["tool"])

@@ -53,8 +53,8 @@ async def test_events_come_back_in_their_order(store: Store) -> None:
         times = [event.received_at for event in found]
         assert times == sorted(times)
         assert before < times[0] <= times[-1] <= datetime.now(UTC) + timedelta(seconds=1)
-    assert await store.events.after(WORKSPACE, found[-1].position, 10) == []
-    assert await store.events.after("nowhere", 0, 10) == []
+    assert await store.events.read_after(WORKSPACE, found[-1].position, 10) == []
+    assert await store.events.read_after("nowhere", 0, 10) == []
 
 
 async def test_an_event_that_is_imported_keeps_its_time(store: Store) -> None:
@@ -108,9 +108,9 @@ async def test_a_follower_misses_nothing(store: Store) -> None:
     seen: list[Event] = []
     writers = [asyncio.create_task(write(writer)) for writer in range(1, 9)]
     while not all(writer.done() for writer in writers):
-        seen += await store.events.after(WORKSPACE, seen[-1].position if seen else 0, 7)
+        seen += await store.events.read_after(WORKSPACE, seen[-1].position if seen else 0, 7)
     await asyncio.gather(*writers)
-    while page := await store.events.after(WORKSPACE, seen[-1].position, 7):
+    while page := await store.events.read_after(WORKSPACE, seen[-1].position, 7):
         seen += page
     assert len(seen) == 90 == len(set(ids(seen)))
     assert seen == await read_all(store.events)
@@ -121,7 +121,7 @@ async def test_large_events_come_in_smaller_pages(store: Store) -> None:
     events = [large(number) for number in range(18)]
     for event in events:
         await store.events.append(WORKSPACE, [event])
-    page = await store.events.after(WORKSPACE, 0, 100)
+    page = await store.events.read_after(WORKSPACE, 0, 100)
     assert 0 < len(page) < 18
     assert ids(await read_all(store.events)) == ids(events)
 
@@ -131,10 +131,10 @@ async def test_events_are_found_by_their_ids(store: Store) -> None:
     await store.events.append(WORKSPACE, [*make_events(5), make_event(7, "mark")])
     await store.events.append("elsewhere", [make_event(8)])
     wanted = ["id-3", "id-7", "id-8", "id-0", "nothing"]
-    found = await store.events.find(WORKSPACE, "execution", wanted)
+    found = await store.events.find_events(WORKSPACE, "execution", wanted)
     assert returned(found) == stored([make_event(3), make_event(0)])
-    assert ids(await store.events.find(WORKSPACE, "mark", wanted)) == ["id-7"]
-    assert await store.events.find(WORKSPACE, "execution", []) == []
+    assert ids(await store.events.find_events(WORKSPACE, "mark", wanted)) == ["id-7"]
+    assert await store.events.find_events(WORKSPACE, "execution", []) == []
 
 
 async def test_the_latest_of_a_kind_come_newest_first(store: Store) -> None:
@@ -146,13 +146,13 @@ async def test_the_latest_of_a_kind_come_newest_first(store: Store) -> None:
             session=None if number == 11 else f"s-{number % 2}",
         )
         await store.events.append(WORKSPACE, [event, make_event(number, "mark")])
-    of = store.events.latest
+    of = store.events.latest_events
     assert ids(await of(WORKSPACE, "execution", 3)) == ["id-11", "id-10", "id-9"]
     assert ids(await of(WORKSPACE, "execution", 2, tool=SEARCH)) == ["id-9", "id-6"]
     assert ids(await of(WORKSPACE, "execution", 9, tool=LOCAL)) == [
         "id-10", "id-7", "id-4", "id-1",
     ]  # fmt: skip
-    [ninth] = await store.events.find(WORKSPACE, "execution", ["id-9"])
+    [ninth] = await store.events.find_events(WORKSPACE, "execution", ["id-9"])
     assert ids(await of(WORKSPACE, "execution", 2, before=ninth.position)) == ["id-8", "id-7"]
     assert ids(
         await of(WORKSPACE, "execution", 2, sessions=["s-0", "s-1", "s-9"], before=ninth.position)
@@ -170,10 +170,10 @@ async def test_an_input_schema_is_kept_once_by_its_hash(store: Store) -> None:
     """Unknown ones are left out; a workspace has its own."""
     await store.events.append(WORKSPACE, [make_event(1, with_schema=True), make_event(2)])
     await store.events.append(WORKSPACE, [make_event(3, with_schema=True)])
-    found = await store.events.schemas(WORKSPACE, [SCHEMA_HASH, "unknown"])
+    found = await store.events.read_schemas(WORKSPACE, [SCHEMA_HASH, "unknown"])
     assert found == {SCHEMA_HASH: SCHEMA}
-    assert await store.events.schemas("elsewhere", [SCHEMA_HASH]) == {}
-    assert await store.events.schemas(WORKSPACE, []) == {}
+    assert await store.events.read_schemas("elsewhere", [SCHEMA_HASH]) == {}
+    assert await store.events.read_schemas(WORKSPACE, []) == {}
 
 
 async def test_a_command_leaves_its_state_with_its_event(store: Store) -> None:
@@ -184,20 +184,23 @@ async def test_a_command_leaves_its_state_with_its_event(store: Store) -> None:
         assert await log.append(WORKSPACE, [event], [row]) == ["accepted"]
     await log.append(WORKSPACE, [make_event(9)])
     events = await read_all(log)
-    found = await log.state(WORKSPACE, "tool")
+    found = await log.read_state(WORKSPACE, "tool")
     assert [(row.key, row.position, row.data) for row in found] == [
         (key, events[number].position, events[number].data)
         for key, number in (("a", 1), ("b", 0), ("c", 2))
     ]
-    assert [row.key for row in await log.state(WORKSPACE, "tool", ["c", "x", "a"])] == ["a", "c"]
+    assert [row.key for row in await log.read_state(WORKSPACE, "tool", ["c", "x", "a"])] == [
+        "a",
+        "c",
+    ]
     for limit, keys in ((0, []), (2, ["a", "b"]), (9, ["a", "b", "c"])):
-        assert [row.key for row in await log.state(WORKSPACE, "tool", limit=limit)] == keys
-    assert await log.state(WORKSPACE, "promotion") == []
-    assert await log.state("elsewhere", "tool") == []
+        assert [row.key for row in await log.read_state(WORKSPACE, "tool", limit=limit)] == keys
+    assert await log.read_state(WORKSPACE, "promotion") == []
+    assert await log.read_state("elsewhere", "tool") == []
     assert await log.count_state(WORKSPACE, "tool") == 3
     await log.append(WORKSPACE, [make_event(10, "tool")], [StateRow("tool", "a", None)])
-    assert [row.key for row in await log.state(WORKSPACE, "tool")] == ["b", "c"]
-    assert [row.key for row in await log.state(WORKSPACE, "tool", limit=1)] == ["b"]
+    assert [row.key for row in await log.read_state(WORKSPACE, "tool")] == ["b", "c"]
+    assert [row.key for row in await log.read_state(WORKSPACE, "tool", limit=1)] == ["b"]
     assert await log.count_state(WORKSPACE, "tool") == 2
     assert await log.count_state("elsewhere", "tool") == 0
 
@@ -207,17 +210,17 @@ async def test_a_command_that_expects_what_is_not_there_changes_nothing(store: S
     log = store.events
     event, row = make_command(1, "a", expected=0)
     await log.append(WORKSPACE, [event], [row])
-    [held] = await log.state(WORKSPACE, "tool")
+    [held] = await log.read_state(WORKSPACE, "tool")
     for key, expected in (("a", 0), ("a", held.position + 1), ("b", held.position)):
         event, row = make_command(2, key, expected=expected)
         rows = [StateRow("tool", "other", b"{}"), row]
         with pytest.raises(StateConflictError):
             await log.append(WORKSPACE, [event], rows)
-    assert await log.state(WORKSPACE, "tool") == [held]
+    assert await log.read_state(WORKSPACE, "tool") == [held]
     assert len(await read_all(log)) == 1
     event, row = make_command(3, "a", expected=held.position)
     await log.append(WORKSPACE, [event], [replace(row, data=None), StateRow("tool", "b", b"{}", 0)])
-    assert [row.key for row in await log.state(WORKSPACE, "tool")] == ["b"]
+    assert [row.key for row in await log.read_state(WORKSPACE, "tool")] == ["b"]
     event, row = make_command(4, "a", expected=0)  # what was removed is not there
     assert await log.append(WORKSPACE, [event], [row]) == ["accepted"]
 
@@ -236,7 +239,7 @@ async def test_of_commands_at_once_that_expect_the_same_one_succeeds(store: Stor
     outcomes = await asyncio.gather(*(command(number) for number in range(12)))
     assert sum(outcomes) == 1
     [event] = await read_all(store.events)
-    [row] = await store.events.state(WORKSPACE, "tool")
+    [row] = await store.events.read_state(WORKSPACE, "tool")
     assert (row.data, row.position) == (event.data, event.position)
     assert event.id == f"id-{outcomes.index(True)}"
 
@@ -250,19 +253,19 @@ async def test_commands_at_once_on_different_keys_all_succeed(store: Store) -> N
     )
     by_id = {event.id: event for event in await read_all(store.events)}
     assert len(by_id) == 24
-    for number, row in enumerate(await store.events.state(WORKSPACE, "tool")):
+    for number, row in enumerate(await store.events.read_state(WORKSPACE, "tool")):
         assert (row.key, row.position) == (f"k-{number:02}", by_id[f"id-{number}"].position)
 
 
 async def test_heads_say_how_far_each_log_goes(store: Store) -> None:
     """The position of its last event, and how many there are of each kind."""
-    assert await store.events.heads() == {}
+    assert await store.events.read_heads() == {}
     await store.events.append(WORKSPACE, [*make_events(3), make_event(1, "mark")])
     await store.events.append(WORKSPACE, make_events(4))
     event, row = make_command(1, "a")
     await store.events.append("elsewhere", [event], [row])
     for _ in range(2):
-        heads = await store.events.heads()
+        heads = await store.events.read_heads()
         assert sorted(heads) == [WORKSPACE, "elsewhere"]
         assert dict(heads[WORKSPACE].counts) == {"execution": 4, "mark": 1}
         assert dict(heads["elsewhere"].counts) == {"tool": 1}
@@ -280,22 +283,22 @@ async def test_the_oldest_events_are_erased(store: Store) -> None:
     await log.append("elsewhere", make_events(2))
     events = await read_all(log)
     later = datetime.now(UTC) + timedelta(days=1)
-    assert await log.erase(WORKSPACE, 100, events[0].received_at, 100) == 0
-    assert await log.erase(WORKSPACE, events[3].position, later, 3) == 3
+    assert await log.erase_events(WORKSPACE, 100, events[0].received_at, 100) == 0
+    assert await log.erase_events(WORKSPACE, events[3].position, later, 3) == 3
     assert await read_all(log) == events[3:]
-    counts = (await log.heads())[WORKSPACE].counts
+    counts = (await log.read_heads())[WORKSPACE].counts
     assert (counts["execution"], counts.get("tool", 0)) == (3, 0)
-    assert await log.erase(WORKSPACE, events[3].position, later, 100) == 1
-    assert await log.erase(WORKSPACE, events[3].position, later, 100) == 0
-    assert await log.find(WORKSPACE, "execution", ["id-0", "id-3"]) == [events[4]]
-    assert (await log.heads())[WORKSPACE].position == events[-1].position
-    assert await log.erase(WORKSPACE, events[-1].position, later, 100) == 2
+    assert await log.erase_events(WORKSPACE, events[3].position, later, 100) == 1
+    assert await log.erase_events(WORKSPACE, events[3].position, later, 100) == 0
+    assert await log.find_events(WORKSPACE, "execution", ["id-0", "id-3"]) == [events[4]]
+    assert (await log.read_heads())[WORKSPACE].position == events[-1].position
+    assert await log.erase_events(WORKSPACE, events[-1].position, later, 100) == 2
     assert await read_all(log) == []
-    assert [each.key for each in await log.state(WORKSPACE, "tool")] == ["a"]
+    assert [each.key for each in await log.read_state(WORKSPACE, "tool")] == ["a"]
     await log.append(WORKSPACE, [make_event(9)])
-    [last] = await log.after(WORKSPACE, events[-1].position, 10)
+    [last] = await log.read_after(WORKSPACE, events[-1].position, 10)
     assert last.id == "id-9"
-    assert (await log.heads())[WORKSPACE].position == last.position
+    assert (await log.read_heads())[WORKSPACE].position == last.position
     assert len(await read_all(log, "elsewhere")) == 2
 
 
@@ -308,19 +311,19 @@ async def test_events_of_positions_are_forgotten_wherever_they_stand(store: Stor
     await log.append(WORKSPACE, [make_event(number, with_schema=number > 6) for number in range(9)])
     events = await read_all(log)
     gone = [events[at].position for at in (0, 3, 4, 7)]
-    assert await log.forget(WORKSPACE, gone) == 4
-    assert await log.forget(WORKSPACE, gone) == 0
+    assert await log.forget_events(WORKSPACE, gone) == 4
+    assert await log.forget_events(WORKSPACE, gone) == 0
     left = [each for each in events if each.position not in gone]
     assert await read_all(log) == left
-    assert sum((await log.heads())[WORKSPACE].counts.values()) == 5
-    assert await log.schemas(WORKSPACE, [SCHEMA_HASH])
-    await log.forget(WORKSPACE, [events[8].position])
-    assert not await log.schemas(WORKSPACE, [SCHEMA_HASH])
+    assert sum((await log.read_heads())[WORKSPACE].counts.values()) == 5
+    assert await log.read_schemas(WORKSPACE, [SCHEMA_HASH])
+    await log.forget_events(WORKSPACE, [events[8].position])
+    assert not await log.read_schemas(WORKSPACE, [SCHEMA_HASH])
     await log.append(WORKSPACE, [make_event(3, with_schema=True)])
-    assert await log.schemas(WORKSPACE, [SCHEMA_HASH])
+    assert await log.read_schemas(WORKSPACE, [SCHEMA_HASH])
     assert (await read_all(log))[-1].position > events[-1].position
     assert await log.append(WORKSPACE, [], [StateRow("tool", "a", b"{}")]) == []
-    assert [row.key for row in await log.state(WORKSPACE, "tool")] == ["a"]
+    assert [row.key for row in await log.read_state(WORKSPACE, "tool")] == ["a"]
 
 
 async def test_a_store_that_is_opened_again_has_everything(
@@ -331,14 +334,17 @@ async def test_a_store_that_is_opened_again_has_everything(
     async with closing(await open_store(tmp_path)) as store:
         await store.events.append(WORKSPACE, make_events(3))
         await store.events.append(WORKSPACE, [event], [row])
-        before = await read_all(store.events), await store.events.state(WORKSPACE, "tool")
+        before = await read_all(store.events), await store.events.read_state(WORKSPACE, "tool")
     await store.close()
     with pytest.raises(StoreUnavailableError, match="closed"):
         await store.events.append(WORKSPACE, [make_event(9)])
     with pytest.raises(StoreUnavailableError, match="closed"):
-        await store.events.heads()
+        await store.events.read_heads()
     async with closing(await open_store(tmp_path)) as store:
-        assert (await read_all(store.events), await store.events.state(WORKSPACE, "tool")) == before
+        assert (
+            await read_all(store.events),
+            await store.events.read_state(WORKSPACE, "tool"),
+        ) == before
         assert await store.events.append(WORKSPACE, [make_event(2), make_event(4)]) == [
             "duplicate", "accepted",
         ]  # fmt: skip
@@ -391,7 +397,7 @@ async def test_verdicts_follow_the_order_of_arrival(
     assert not any("accepted" in each for each in repeated)
     assert [await read_all(store.events, name) for name in known] == before
     assert [{e.id: e.content_hash for e in events} for events in before] == list(known.values())
-    heads = await store.events.heads()
+    heads = await store.events.read_heads()
     for name, held in known.items():
         assert (name in heads) == bool(held)
         assert not held or heads[name].counts["execution"] == len(held)
@@ -422,7 +428,9 @@ async def test_any_event_comes_back_as_it_was(store: Store, events: list[Event])
     read = await read_all(store.events, name)
     assert returned(read) == stored(events, name)
     for event in read:
-        assert await store.events.find(name, event.kind, [event.id]) == [event]
-        assert event in await store.events.latest(name, event.kind, 9, tool=event.tool)
+        assert await store.events.find_events(name, event.kind, [event.id]) == [event]
+        assert event in await store.events.latest_events(name, event.kind, 9, tool=event.tool)
         if event.session is not None:
-            assert event in await store.events.latest(name, event.kind, 9, sessions=[event.session])
+            assert event in await store.events.latest_events(
+                name, event.kind, 9, sessions=[event.session]
+            )

@@ -33,30 +33,30 @@ CALLS = Counter("calls", HOUR, SEARCH)
 
 async def counted(store: Store, what: str = "calls") -> int:
     """The sum of a counter over all hours."""
-    sums = await store.counters.sums(WORKSPACE, [what], since=0, until=HOUR * 2)
+    sums = await store.counters.sum_counters(WORKSPACE, [what], since=0, until=HOUR * 2)
     return sum(each.number for each in sums)
 
 
 async def test_a_commit_writes_rows_counts_and_moves_the_cursor(store: Store) -> None:
     """All at once; each has the next serial number of its workspace, and rows say which."""
     knowledge = store.knowledge
-    assert await knowledge.cursors() == {}
+    assert await knowledge.read_cursors() == {}
     row = Row("profile", "search", b"{1}", SEARCH, rank=7)
     commit = Commit(WORKSPACE, [row], counters={CALLS: 3}, moved=(0, 12))
     assert await knowledge.commit(commit) == 1
     assert await knowledge.get(WORKSPACE, "profile", ["search", "x"]) == [replace(row, serial=1)]
     assert await counted(store) == 3
-    assert await knowledge.cursors() == {WORKSPACE: Cursor(12, 1)}
+    assert await knowledge.read_cursors() == {WORKSPACE: Cursor(12, 1)}
     newer = Row("profile", "search", b"{2}")
     assert await put(knowledge, newer, moved=(12, 13)) == 2
     # Nothing is left of the former row: neither its tool nor its rank.
     assert await knowledge.get(WORKSPACE, "profile", ["search"]) == [replace(newer, serial=2)]
     # A commit that learned from no event leaves the cursor where it is.
     assert await knowledge.commit(Commit(WORKSPACE, counters={CALLS: 2})) == 3
-    assert await knowledge.cursors() == {WORKSPACE: Cursor(13, 3)}
+    assert await knowledge.read_cursors() == {WORKSPACE: Cursor(13, 3)}
     assert await counted(store) == 5
     assert await put(knowledge, row, workspace="elsewhere") == 1
-    assert await knowledge.cursors() == {WORKSPACE: Cursor(13, 3), "elsewhere": Cursor(0, 1)}
+    assert await knowledge.read_cursors() == {WORKSPACE: Cursor(13, 3), "elsewhere": Cursor(0, 1)}
     assert await knowledge.get(WORKSPACE, "profile", []) == []
 
 
@@ -66,7 +66,7 @@ async def test_a_commit_from_another_place_is_refused_whole(store: Store) -> Non
     row = Row("profile", "search", b"{1}")
     with pytest.raises(StoreFencedError):
         await knowledge.commit(Commit(WORKSPACE, [row], counters={CALLS: 1}, moved=(3, 5)))
-    assert await knowledge.cursors() == {}
+    assert await knowledge.read_cursors() == {}
     await put(knowledge, row, moved=(0, 5))
     for moved in ((0, 9), (4, 9), (6, 9)):
         with pytest.raises(StoreFencedError):
@@ -79,7 +79,7 @@ async def test_a_commit_from_another_place_is_refused_whole(store: Store) -> Non
                     moved,
                 )
             )
-    assert await knowledge.cursors() == {WORKSPACE: Cursor(5, 1)}
+    assert await knowledge.read_cursors() == {WORKSPACE: Cursor(5, 1)}
     assert await scan_all(knowledge, "profile") == [replace(row, serial=1)]
     assert await counted(store) == 0
 
@@ -91,7 +91,7 @@ async def test_a_former_holder_of_the_lease_is_refused(store: Store) -> None:
     await put(knowledge, row, lease=former)
     later = await lease_of(store, "learning:default", "host/2/b")
     nightly = await lease_of(store, "nightly")
-    beaten = await store.leases.beat(later)
+    beaten = await store.leases.renew_lease(later)
     assert beaten is not None
     await put(knowledge, row, lease=later)
     await put(knowledge, row, lease=beaten)
@@ -124,7 +124,7 @@ async def test_rows_are_removed(store: Store) -> None:
         Row("document", "d", b"{}", rank=5, serial=1),
     ]
     assert await knowledge.get(WORKSPACE, "document", ["a", "c"]) == []
-    assert await knowledge.count("document") == 2
+    assert await knowledge.count_rows("document") == 2
     await put(knowledge, Row("document", "a", b"{again}"))
     assert keys(await scan_all(knowledge, "document")) == ["a", "b", "d"]
 
@@ -142,25 +142,25 @@ async def test_rows_are_scanned_in_three_orders(store: Store) -> None:
     for row in rows:
         await put(knowledge, row)
     await put(knowledge, Row("document", "e"), workspace="elsewhere")
-    scan = knowledge.scan
-    assert keys(await scan(WORKSPACE, "document", 9)) == ["Z", "a", "d", "ä"]
-    assert keys(await scan(WORKSPACE, "document", 2, after="Z")) == ["a", "d"]
-    assert keys(await scan(WORKSPACE, "document", 3, by="rank")) == ["Z", "a", "d"]
-    assert keys(await scan(WORKSPACE, "document", 9, by="rank"))[3] == "ä"
-    assert keys(await scan(WORKSPACE, "document", 9, by="rank", tool=SEARCH)) == ["Z", "d"]
-    assert keys(await scan(WORKSPACE, "document", 9, tool=LOCAL)) == ["a"]
-    assert keys(await scan(WORKSPACE, "pattern", 9)) == ["p"]
-    assert await scan(WORKSPACE, None, 9, by="serial") == [
+    scan_rows = knowledge.scan_rows
+    assert keys(await scan_rows(WORKSPACE, "document", 9)) == ["Z", "a", "d", "ä"]
+    assert keys(await scan_rows(WORKSPACE, "document", 2, after="Z")) == ["a", "d"]
+    assert keys(await scan_rows(WORKSPACE, "document", 3, by="rank")) == ["Z", "a", "d"]
+    assert keys(await scan_rows(WORKSPACE, "document", 9, by="rank"))[3] == "ä"
+    assert keys(await scan_rows(WORKSPACE, "document", 9, by="rank", tool=SEARCH)) == ["Z", "d"]
+    assert keys(await scan_rows(WORKSPACE, "document", 9, tool=LOCAL)) == ["a"]
+    assert keys(await scan_rows(WORKSPACE, "pattern", 9)) == ["p"]
+    assert await scan_rows(WORKSPACE, None, 9, by="serial") == [
         replace(row, serial=serial) for serial, row in enumerate(rows, 1)
     ]
-    assert keys(await scan(WORKSPACE, "document", 2, by="serial", after=1)) == ["a", "Z"]
-    assert keys(await scan(WORKSPACE, None, 9, by="serial", after=3)) == ["ä", "p"]
+    assert keys(await scan_rows(WORKSPACE, "document", 2, by="serial", after=1)) == ["a", "Z"]
+    assert keys(await scan_rows(WORKSPACE, None, 9, by="serial", after=3)) == ["ä", "p"]
     await put(knowledge, rows[0])
-    assert keys(await scan(WORKSPACE, None, 9, by="serial", after=4)) == ["p", "d"]
-    assert await scan(WORKSPACE, None, 9, by="serial", after=6) == []
-    assert await knowledge.count("document", WORKSPACE) == 4
-    assert await knowledge.count("document") == 5
-    assert await knowledge.count("document", "nowhere") == 0
+    assert keys(await scan_rows(WORKSPACE, None, 9, by="serial", after=4)) == ["p", "d"]
+    assert await scan_rows(WORKSPACE, None, 9, by="serial", after=6) == []
+    assert await knowledge.count_rows("document", WORKSPACE) == 4
+    assert await knowledge.count_rows("document") == 5
+    assert await knowledge.count_rows("document", "nowhere") == 0
 
 
 async def test_rows_of_one_commit_are_not_torn_apart(store: Store) -> None:
@@ -172,7 +172,7 @@ async def test_rows_of_one_commit_are_not_torn_apart(store: Store) -> None:
         await put(knowledge, *(Row(kind, key) for kind, key in zip(kinds, names, strict=True)))
     for limit in (1, 3, 5, 7):
         seen: list[Row] = []
-        while page := await knowledge.scan(
+        while page := await knowledge.scan_rows(
             WORKSPACE, None, limit, by="serial", after=seen[-1].serial if seen else 0
         ):
             seen += page
@@ -183,7 +183,7 @@ async def test_large_rows_come_in_smaller_pages(store: Store) -> None:
     """Also many that one commit wrote, which together are more than a record of MongoDB holds."""
     rows = [Row("pattern", f"k-{n:02}", large(n).data, rank=n + 1) for n in range(18)]
     assert await put(store.knowledge, *rows) == 1
-    page = await store.knowledge.scan(WORKSPACE, "pattern", 100)
+    page = await store.knowledge.scan_rows(WORKSPACE, "pattern", 100)
     assert 0 < len(page) < 18
     assert await scan_all(store.knowledge, "pattern") == [replace(row, serial=1) for row in rows]
 
@@ -198,7 +198,7 @@ async def test_commits_at_once_are_one_after_the_other(store: Store) -> None:
         )
     )
     assert sorted(serials) == list(range(1, 11))
-    assert await knowledge.count("rule", WORKSPACE) == 10
+    assert await knowledge.count_rows("rule", WORKSPACE) == 10
     assert await counted(store) == 10
 
     async def learn(number: int) -> bool:
@@ -212,7 +212,7 @@ async def test_commits_at_once_are_one_after_the_other(store: Store) -> None:
     assert sum(outcomes) == 1
     [row] = await scan_all(knowledge, "batch")
     assert row.key == f"b-{outcomes.index(True) + 1}"
-    assert (await knowledge.cursors())[WORKSPACE].position == outcomes.index(True) + 1
+    assert (await knowledge.read_cursors())[WORKSPACE].position == outcomes.index(True) + 1
 
 
 async def test_what_was_committed_is_there_when_the_store_is_opened_again(
@@ -225,9 +225,9 @@ async def test_what_was_committed_is_there_when_the_store_is_opened_again(
             Commit(WORKSPACE, [Row("rule", "a")], counters={CALLS: 2}, moved=(0, 4))
         )
     with pytest.raises(StoreUnavailableError, match="closed"):
-        await knowledge.cursors()
+        await knowledge.read_cursors()
     async with closing(await open_store(tmp_path)) as store:
-        assert await store.knowledge.cursors() == {WORKSPACE: Cursor(4, 1)}
+        assert await store.knowledge.read_cursors() == {WORKSPACE: Cursor(4, 1)}
         assert await scan_all(store.knowledge, "rule") == [Row("rule", "a", serial=1)]
         assert await counted(store) == 2
 
@@ -288,14 +288,16 @@ async def test_commits_leave_what_doing_them_in_order_leaves(
         for counter, number in commit.counters.items():
             counts[name, counter.what, counter.hour] += number
         assert await store.knowledge.commit(replace(commit, workspace=name)) == serials[name]
-    cursors = await store.knowledge.cursors()
+    cursors = await store.knowledge.read_cursors()
     for name, serial in serials.items():
         assert cursors[name] == Cursor(0, serial)
         for kind in ("rule", "pattern"):
             assert await scan_all(store.knowledge, kind, name) == [
                 row for of, row in sorted(held.items()) if of[:2] == (name, kind)
             ]
-        sums = await store.counters.sums(name, ["x", "y"], since=0, until=9, by=("what", "hour"))
+        sums = await store.counters.sum_counters(
+            name, ["x", "y"], since=0, until=9, by=("what", "hour")
+        )
         assert {(name, each.what, each.hour): each.number for each in sums} == {
             of: number for of, number in counts.items() if of[0] == name and number
         }

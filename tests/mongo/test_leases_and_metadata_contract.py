@@ -19,14 +19,14 @@ async def test_a_lease_is_taken_kept_and_given_back(store: Store) -> None:
     first = await lease_of(store, NAME)
     assert first == Lease(NAME, "host/1/a", token=1, beat=0, held=True)
     assert await leases.read(NAME) == first
-    beaten = await leases.beat(first)
+    beaten = await leases.renew_lease(first)
     assert beaten == replace(first, beat=1)
-    again = await leases.beat(first)  # the token says who it is, not the beat
+    again = await leases.renew_lease(first)  # the token says who it is, not the beat
     assert again == replace(first, beat=2)
     await leases.give_back(beaten)
     free = await leases.read(NAME)
     assert (free.token, free.held) == (1, False)
-    assert await leases.beat(beaten) is None
+    assert await leases.renew_lease(beaten) is None
     other = await lease_of(store, NAME, "host/2/b")
     assert (other.holder, other.token, other.held) == ("host/2/b", 2, True)
     await leases.give_back(replace(other, token=1))  # of the same holder, but long ago
@@ -37,12 +37,12 @@ async def test_a_lease_is_taken_kept_and_given_back(store: Store) -> None:
 async def test_a_lease_is_taken_over_only_as_it_was_seen(store: Store) -> None:
     """A holder that has beaten since lives; a former one changes nothing any more."""
     held = await lease_of(store, NAME)
-    beaten = await store.leases.beat(held)
+    beaten = await store.leases.renew_lease(held)
     for stale in (held, None, replace(held, token=7)):
-        assert await store.leases.take(NAME, "host/2/b", stale) is None
-    new = await store.leases.take(NAME, "host/2/b", beaten)
+        assert await store.leases.take_lease(NAME, "host/2/b", stale) is None
+    new = await store.leases.take_lease(NAME, "host/2/b", beaten)
     assert new.token == 2
-    assert await store.leases.beat(held) is None
+    assert await store.leases.renew_lease(held) is None
     await store.leases.give_back(held)
     assert await store.leases.read(NAME) == new
 
@@ -52,7 +52,7 @@ async def test_of_many_who_take_a_lease_at_once_one_has_it(store: Store) -> None
     for _ in range(2):
         seen = await store.leases.read(NAME)
         answers = await asyncio.gather(
-            *(store.leases.take(NAME, f"host/{number}/x", seen) for number in range(16))
+            *(store.leases.take_lease(NAME, f"host/{number}/x", seen) for number in range(16))
         )
         [winner] = [lease for lease in answers if lease is not None]
         assert await store.leases.read(NAME) == winner
@@ -60,11 +60,11 @@ async def test_of_many_who_take_a_lease_at_once_one_has_it(store: Store) -> None
 
 async def test_of_many_who_keep_a_fact_at_once_all_hear_the_same(store: Store) -> None:
     """The first one's; it is set already for who comes later, and `put` sets it all the same."""
-    said = await asyncio.gather(*(store.metadata.keep("a.b", str(n)) for n in range(16)))
+    said = await asyncio.gather(*(store.metadata.keep_fact("a.b", str(n)) for n in range(16)))
     assert len({*said}) == 1
     assert await store.metadata.get("a.b") == said[0]
     await store.metadata.put("a.b", "another")
-    assert await store.metadata.keep("a.b", "late") == "another"
+    assert await store.metadata.keep_fact("a.b", "late") == "another"
 
 
 async def test_facts_are_kept(open_store: OpenStore, tmp_path: Path) -> None:

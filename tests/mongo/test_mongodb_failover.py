@@ -117,7 +117,7 @@ async def follow(way: Way, workspace: str, seen: list[Event]) -> None:
     """Read the log on to its end, as a learner does."""
     while True:
         position = seen[-1].position if seen else 0
-        page = await way.ask(lambda at=position: way.store.events.after(workspace, at, 3))
+        page = await way.ask(lambda at=position: way.store.events.read_after(workspace, at, 3))
         if not page:
             break
         seen += page
@@ -134,7 +134,7 @@ async def log_and_commands(way: Way, name: str) -> None:
     await follow(way, name, seen)
     first, row = make_command(7, "old", expected=0)
     await way.ask(lambda: log.append(name, [first], [row]), StateConflictError)
-    [held_row] = await way.ask(lambda: log.state(name, "tool")) or []
+    [held_row] = await way.ask(lambda: log.read_state(name, "tool")) or []
     second, row = make_command(8, "new", expected=0)
     state = [row, StateRow("tool", "old", None, expected=held_row.position)]
     await way.ask(lambda: log.append(name, [second], state), StateConflictError)
@@ -142,19 +142,19 @@ async def log_and_commands(way: Way, name: str) -> None:
     await follow(way, name, seen)
     assert sorted(ids(seen)) == [f"id-{n}" for n in (0, 1, 2, 3, 4, 7, 8)]
     assert seen == await read_all(way.other.events, name)
-    found = await way.ask(lambda: log.find(name, "execution", ["id-4", "id-0"])) or []
+    found = await way.ask(lambda: log.find_events(name, "execution", ["id-4", "id-0"])) or []
     assert ids(found) == ["id-4", "id-0"]
-    latest = await way.ask(lambda: log.latest(name, "execution", 9, sessions=["s-1"])) or []
+    latest = await way.ask(lambda: log.latest_events(name, "execution", 9, sessions=["s-1"])) or []
     assert sorted(ids(latest)) == [f"id-{n}" for n in range(5)]
-    assert await way.ask(lambda: log.schemas(name, [SCHEMA_HASH]))
+    assert await way.ask(lambda: log.read_schemas(name, [SCHEMA_HASH]))
     at = {event.id: event.position for event in seen}
-    await way.ask(lambda: log.forget(name, [at["id-0"]]))
+    await way.ask(lambda: log.forget_events(name, [at["id-0"]]))
     late = max(event.received_at for event in seen).replace(year=9000)
-    await way.ask(lambda: log.erase(name, at["id-1"], late, 10))
+    await way.ask(lambda: log.erase_events(name, at["id-1"], late, 10))
     left = [event for event in seen if event.position > max(at["id-0"], at["id-1"])]
     assert await read_all(way.other.events, name) == left
-    assert [row.key for row in await way.other.events.state(name, "tool")] == ["new"]
-    head = (await way.ask(log.heads) or {})[name]
+    assert [row.key for row in await way.other.events.read_state(name, "tool")] == ["new"]
+    head = (await way.ask(log.read_heads) or {})[name]
     executions = sum(event.kind == "execution" for event in left)
     assert {k: n for k, n in head.counts.items() if n} == {"execution": executions, "tool": 2}
 
@@ -164,14 +164,17 @@ async def commits(way: Way, name: str) -> None:
     commit = await fill(way.other, name)
     now = way.store.knowledge
     await way.ask(lambda: now.commit(commit), StoreFencedError)
-    assert (await way.ask(now.cursors) or {})[name] == AFTER["cursor"]
+    assert (await way.ask(now.read_cursors) or {})[name] == AFTER["cursor"]
     assert await learned(way.other, name) == AFTER
     assert len(await way.ask(lambda: now.get(name, "rule", ["b", "d", "a"])) or []) == 2
     for by in ("key", "rank", "serial"):
-        assert await way.ask(lambda by=by: now.scan(name, "rule", 9, by=by))
-    assert len(await way.ask(lambda: now.scan(name, None, 9, by="serial")) or []) == 4
-    assert await way.ask(lambda: now.count("rule", name)) == 3
-    sums = await way.ask(lambda: now.sums(name, ["calls"], since=0, until=9, by=["hour"])) or []
+        assert await way.ask(lambda by=by: now.scan_rows(name, "rule", 9, by=by))
+    assert len(await way.ask(lambda: now.scan_rows(name, None, 9, by="serial")) or []) == 4
+    assert await way.ask(lambda: now.count_rows("rule", name)) == 3
+    sums = (
+        await way.ask(lambda: now.sum_counters(name, ["calls"], since=0, until=9, by=["hour"]))
+        or []
+    )
     assert {each.hour: each.number for each in sums} == AFTER["counts"]
 
 
@@ -185,9 +188,9 @@ async def large_commits(way: Way, name: str) -> None:
 
 async def generations(way: Way, name: str) -> None:
     """A rebuild that is begun until it can be, learned into and switched to; the former goes."""
-    await way.other.refresh()
+    await way.other.refresh_generation()
     base = await way.other.open_generation(0)
-    if not await base.cursors():  # all runs share a workspace: each copies the whole base
+    if not await base.read_cursors():  # all runs share a workspace: each copies the whole base
         await base.commit(Commit("w", [Row("rule", "of the base", tool=SEARCH)], moved=(0, 2)))
     store = await way.ask(lambda: open_mongo_store(way.through))
     assert store is not None
@@ -197,16 +200,16 @@ async def generations(way: Way, name: str) -> None:
         assert made is not None
         rows = Commit("w", [Row("rule", "new")], moved=(2, 4))
         await way.ask(lambda: made.commit(rows), StoreFencedError)
-        await way.ask(lambda: store.switch(number, {"index": name}), StoreFencedError)
-        await way.ask(store.refresh)
+        await way.ask(lambda: store.switch_generation(number, {"index": name}), StoreFencedError)
+        await way.ask(store.refresh_generation)
         assert store.knowledge.generation == number
     finally:
         await store.close()
-    assert await way.other.refresh()
+    assert await way.other.refresh_generation()
     assert await way.other.metadata.get("index") == name
-    rules = await way.other.knowledge.scan("w", "rule", 9)
+    rules = await way.other.knowledge.scan_rows("w", "rule", 9)
     assert [row.key for row in rules] == ["new", "of the base"]
-    assert (await way.other.knowledge.cursors())["w"].position == 4
+    assert (await way.other.knowledge.read_cursors())["w"].position == 4
 
 
 async def keys_and_audit(way: Way, name: str) -> None:
@@ -216,18 +219,18 @@ async def keys_and_audit(way: Way, name: str) -> None:
     entry = replace(ENTRY, subject=name)
     await way.ask(lambda: way.control.append(entry, key), KeyChangedError)
     await way.ask(lambda: way.control.append(entry, revoked, key), KeyChangedError)
-    await way.ask(lambda: way.control.used({name: key.created_at}))
-    assert len(await way.ask(lambda: way.control.entries(2)) or []) == 2
-    found = {each.id: each for each in await way.other_control.keys()}
+    await way.ask(lambda: way.control.note_used({name: key.created_at}))
+    assert len(await way.ask(lambda: way.control.list_entries(2)) or []) == 2
+    found = {each.id: each for each in await way.other_control.list_keys()}
     assert found[name] == replace(revoked, used_at=key.created_at)
-    entries = (await way.other_control.entries(10_000))[::-1]
+    entries = (await way.other_control.list_entries(10_000))[::-1]
     assert sum(each.subject == name for each in entries) >= 2
     heads = [AuditHead()]
     for each in entries:
-        assert each == each.chained(heads[-1])
+        assert each == each.chain_to(heads[-1])
         heads.append(AuditHead(each.position, each.hash))
     # An entry whose writer was refused in between is caught up with by the next writer.
-    assert await way.other_control.head() in heads[-2:]
+    assert await way.other_control.read_head() in heads[-2:]
 
 
 async def leases_and_facts(way: Way, name: str) -> None:
@@ -235,7 +238,7 @@ async def leases_and_facts(way: Way, name: str) -> None:
     keeper = LeaseKeeper(way.store.leases, name, ttl=30)
     rival = LeaseKeeper(way.other.leases, name, ttl=30)
     assert await way.ask(keeper.try_take)
-    assert await way.ask(keeper.beat)
+    assert await way.ask(keeper.renew_lease)
     assert not await rival.try_take()
     lease = await way.other.leases.read(name)
     assert lease is not None
@@ -402,10 +405,10 @@ async def test_every_query_is_served_by_an_index(tmp_path: Path) -> None:
         way.proxy.fail_at(None)
         for room in ROOMS:
             await room(way, room.__name__)
-        await way.store.knowledge.scan("w", "rule", 9, by="rank", tool=SEARCH)
-        await way.store.events.latest("w", "execution", 9, tool=SEARCH, before=7)
-        await way.store.counters.sums("w", ["a", "b*"], since=0, until=9, tools=[SEARCH])
-        await way.control.entries(3, workspace="w")
+        await way.store.knowledge.scan_rows("w", "rule", 9, by="rank", tool=SEARCH)
+        await way.store.events.latest_events("w", "execution", 9, tool=SEARCH, before=7)
+        await way.store.counters.sum_counters("w", ["a", "b*"], since=0, until=9, tools=[SEARCH])
+        await way.control.list_entries(3, workspace="w")
         statements = [dict(each) for each in way.proxy.statements]
         shapes = {repr(shape_of(each)): each for each in statements if list(asked(each))}
         assert len(shapes) > 20

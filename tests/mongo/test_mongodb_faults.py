@@ -128,8 +128,8 @@ async def fill(store: Store, workspace: str) -> Commit:
 
 async def learned(store: Store, workspace: str) -> dict[str, Any]:
     """All that a commit may change."""
-    cursors = await store.knowledge.cursors()
-    sums = await store.counters.sums(workspace, ["calls"], since=0, until=9, by=["hour"])
+    cursors = await store.knowledge.read_cursors()
+    sums = await store.counters.sum_counters(workspace, ["calls"], since=0, until=9, by=["hour"])
     return {
         "cursor": cursors[workspace],
         "rules": [
@@ -172,7 +172,7 @@ async def test_a_commit_that_is_killed_anywhere_is_done_or_not(
             break
         # Another one begins to finish it, and is killed too.
         with killed_after(steps // 2), contextlib.suppress(KilledError):
-            await store.knowledge.cursors()
+            await store.knowledge.read_cursors()
         found = await learned(other, workspace)
         assert found in (BEFORE, AFTER)
         outcomes.append(found == AFTER)
@@ -231,7 +231,7 @@ async def test_what_a_sleeper_writes_late_changes_nothing(
 
 async def follow(store: Store, workspace: str, seen: list[Event]) -> None:
     """Read on to the end, as far as it goes now."""
-    while page := await store.events.after(workspace, seen[-1].position if seen else 0, 3):
+    while page := await store.events.read_after(workspace, seen[-1].position if seen else 0, 3):
         seen += page
 
 
@@ -251,7 +251,7 @@ async def test_a_writer_that_sleeps_does_not_lose_its_events(
     await follow(other, "w", seen)
     assert ids(seen) == ["id-1", "id-2", "id-3", "id-0"]
     assert [event.received_at for event in seen] == sorted(event.received_at for event in seen)
-    assert (await other.events.heads())["w"].counts == {"execution": 4}
+    assert (await other.events.read_heads())["w"].counts == {"execution": 4}
 
 
 @pytest.mark.parametrize("erases", [False, True])
@@ -261,18 +261,18 @@ async def test_what_two_count_at_once_is_counted_once(
     """Each adds what is new to the counts that are kept, or takes away what it erased."""
 
     async def count(by: MongoStore) -> None:
-        await (by.events.erase("w", 2, LATE, 10) if erases else by.events.heads())
+        await (by.events.erase_events("w", 2, LATE, 10) if erases else by.events.read_heads())
 
     await store.events.append("w", make_events(3))
     if erases:
-        await store.events.heads()
+        await store.events.read_heads()
     with asleep_before("update_one", "LOG_HEADS") as (asleep, awake):
         late = asyncio.create_task(count(store))
         await asleep.wait()
         await count(other)
         awake.set()
         await late
-    assert (await other.events.heads())["w"].counts == {"execution": 1 if erases else 3}
+    assert (await other.events.read_heads())["w"].counts == {"execution": 1 if erases else 3}
 
 
 async def test_a_reader_waits_for_a_writer_that_is_slow(
@@ -284,8 +284,8 @@ async def test_a_reader_waits_for_a_writer_that_is_slow(
         slow = asyncio.create_task(store.events.append("w", make_events(2)))
         await asleep.wait()
         await other.events.append("w", make_events(2, first=1))
-        assert (await other.events.heads())["w"].position == 4
-        reading = asyncio.create_task(other.events.after("w", 0, 10))
+        assert (await other.events.read_heads())["w"].position == 4
+        reading = asyncio.create_task(other.events.read_after("w", 0, 10))
         await asyncio.wait([reading], timeout=0.2)
         assert not reading.done()
         awake.set()
@@ -303,11 +303,11 @@ async def test_an_erasure_that_is_killed_anywhere_is_done_by_the_next(
         workspace = f"w-{steps}"
         await other.events.append(workspace, make_events(3))
         with killed_after(steps), contextlib.suppress(KilledError):
-            await store.events.erase(workspace, 2, LATE, 10)
+            await store.events.erase_events(workspace, 2, LATE, 10)
             break
-        await other.events.erase(workspace, 2, LATE, 10)
+        await other.events.erase_events(workspace, 2, LATE, 10)
         assert ids(await read_all(other.events, workspace)) == ["id-2"]
-        assert (await other.events.heads())[workspace].counts == {"execution": 1}
+        assert (await other.events.read_heads())[workspace].counts == {"execution": 1}
     assert steps > 2
 
 
@@ -316,7 +316,7 @@ async def test_an_erasure_that_is_killed_anywhere_is_done_by_the_next(
 
 async def commanded(store: Store, workspace: str) -> tuple[list[str], list[tuple[str, int]]]:
     """The events of a workspace, and its state."""
-    rows = await store.events.state(workspace, "tool")
+    rows = await store.events.read_state(workspace, "tool")
     return ids(await read_all(store.events, workspace)), [(row.key, row.position) for row in rows]
 
 
@@ -343,7 +343,7 @@ async def test_a_command_that_is_finished_late_changes_nothing(
     with asleep_before("bulk_write", "COMMAND_STATE") as (asleep, awake):
         late = asyncio.create_task(store.events.append("w", [event], [row]))
         await asleep.wait()
-        [held] = await other.events.state("w", "tool")
+        [held] = await other.events.read_state("w", "tool")
         second, removed = make_command(2, "a", expected=held.position)
         with killed_after(steps), contextlib.suppress(KilledError):
             await other.events.append("w", [second], [replace(removed, data=None)])
@@ -382,12 +382,12 @@ async def test_a_rebuild_that_was_begun_anew_elsewhere_goes_no_further(
     former = await store.open_generation(2)
     await former.commit(Commit("w", [Row("rule", "former")], moved=(0, 4)))
     newer = await other.open_generation(2)
-    assert await newer.cursors() == {}
+    assert await newer.read_cursors() == {}
     with pytest.raises(StoreFencedError):
         await former.commit(Commit("w", moved=(4, 5)))
     with pytest.raises(StoreFencedError):
-        await store.switch(2, {})
+        await store.switch_generation(2, {})
     await newer.commit(Commit("w", [Row("rule", "newer")], moved=(0, 4)))
-    await other.switch(2, {})
-    await store.refresh()
+    await other.switch_generation(2, {})
+    await store.refresh_generation()
     assert [row.key for row in await scan_all(store.knowledge, "rule", "w")] == ["newer"]

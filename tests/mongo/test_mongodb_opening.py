@@ -123,7 +123,7 @@ async def test_what_is_too_large_is_refused_alone(tmp_path: Path) -> None:
         assert "too large" in str(answers[1])
         with pytest.raises(StoreError, match="too large"):
             await store.knowledge.commit(Commit(WORKSPACE, [Row("rule", "a", bytes(17 << 20))]))
-        assert await store.knowledge.cursors() == {}
+        assert await store.knowledge.read_cursors() == {}
 
 
 async def test_closing_waits_for_what_was_begun(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from aftercall.models import Execution
 from mongo.contents import execution_event
 from mongo.mongodb.database import Record
 from mongo.mongodb.readable import LARGE_BYTES, event_content, event_fields, event_id
-from mongo.records import Commit, Counter, Event, Removal, Row, ToolKey, encoded
+from mongo.records import Commit, Counter, Event, Removal, Row, ToolKey, encode_json
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 from tests.mongo.conftest import mongo_options, open_mongo
 from tests.mongo.store_samples import WORKSPACE, closing, read_all
@@ -168,9 +168,9 @@ async def test_events_of_all_kinds_come_out_of_the_log_as_they_went_in(tmp_path:
         assert [each.data for each in found] == [each.data for each in events]
         assert [each.id for each in found] == [each.id for each in events]
         assert [each.tool for each in found] == [each.tool for each in events]
-        [again] = await store.events.find(WORKSPACE, "execution", [OTHER])
+        [again] = await store.events.find_events(WORKSPACE, "execution", [OTHER])
         assert again == found[1]
-        assert await store.events.latest(WORKSPACE, "mark", 1) == [found[3]]
+        assert await store.events.latest_events(WORKSPACE, "mark", 1) == [found[3]]
 
 
 async def test_patterns_and_counters_say_in_fields_what_they_are(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ async def test_patterns_and_counters_say_in_fields_what_they_are(tmp_path: Path)
         agents=["a"], lesson="ask for less", last_seen=datetime(2026, 11, 1, tzinfo=UTC),
     )  # fmt: skip
     tool = ToolKey(WORKSPACE, "rag-server", "rag_query")
-    row = Row("pattern", "p", encoded(pattern, sparse=True), tool, 7)
+    row = Row("pattern", "p", encode_json(pattern, sparse=True), tool, 7)
     options = await mongo_options(tmp_path)
     async with (
         closing(await open_mongo(tmp_path)) as store,
@@ -201,7 +201,7 @@ async def test_patterns_and_counters_say_in_fields_what_they_are(tmp_path: Path)
         assert (counter["serverName"], counter["toolName"]) == ("rag-server", "rag_query")
         assert counter["at"] == datetime(2025, 11, 24, 16, tzinfo=UTC)
         poorer = pattern.model_copy(update={"correction": ""})
-        data = encoded(poorer, sparse=True)
+        data = encode_json(poorer, sparse=True)
         await store.knowledge.commit(Commit(WORKSPACE, [replace(row, data=data)]))
         [found] = await database["REFLECTION_PATTERNS"].find({}).to_list()
         assert "correction" not in found

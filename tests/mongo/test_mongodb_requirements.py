@@ -122,7 +122,7 @@ async def all_sums(counters: object, asked: dict[str, int]) -> list[set[CounterS
     """Sums by every choice of dimensions."""
     choices = [(), ("hour",), ("tool",), ("hour", "what"), ("tool", "what"), ("hour", "tool")]
     return [
-        set(await counters.sums(WORKSPACE, ["*"], by=by, **asked))  # type: ignore[attr-defined]
+        set(await counters.sum_counters(WORKSPACE, ["*"], by=by, **asked))  # type: ignore[attr-defined]
         for by in choices
     ]
 

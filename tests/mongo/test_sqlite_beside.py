@@ -39,8 +39,8 @@ async def test_a_service_that_starts_while_a_rebuild_runs_leaves_it_alone(tmp_pa
         second = await beside.open_generation(2)
         async with closing(await open_sqlite_store(tmp_path)) as service:
             await put(second, Row("rule", "new"))
-            await beside.switch(2, {})
-            assert await service.refresh()
+            await beside.switch_generation(2, {})
+            assert await service.refresh_generation()
             assert [row.key for row in await scan_all(service.knowledge, "rule")] == ["new"]
 
 
@@ -50,7 +50,7 @@ async def test_a_writer_waits_for_another_process(tmp_path: Path) -> None:
         with closing_file(connect_writer(tmp_path / FILE_NAME, "FULL")) as other:
             other.execute("BEGIN IMMEDIATE")
             waiting = asyncio.create_task(service.events.append(WORKSPACE, make_events(1)))
-            await service.events.heads()
+            await service.events.read_heads()
             other.execute("COMMIT")
             assert await waiting == ["accepted"]
         assert await write(service, lambda c: c.execute("PRAGMA busy_timeout").fetchone()) == (
@@ -79,7 +79,7 @@ async def test_expired_space_is_used_again(tmp_path: Path) -> None:
             (pages,) = await write(store, lambda c: c.execute("PRAGMA page_count").fetchone())
             sizes.append(pages)
             later = last.received_at + timedelta(days=1)
-            assert await store.events.erase(WORKSPACE, last.position, later, 10_000) == 1500
+            assert await store.events.erase_events(WORKSPACE, last.position, later, 10_000) == 1500
         assert sizes[-1] < 1.2 * sizes[0]
 
 
@@ -93,19 +93,21 @@ async def test_a_small_workspace_is_not_looked_for_among_the_rows_of_a_large_one
         of, knowledge = store.events, store.knowledge
         for readers in (of._readers, knowledge._readers):  # type: ignore[attr-defined]
             await readers.run(lambda connection: connection.set_trace_callback(statements.append))
-        await of.after("small", 0, 10)
-        await of.find("small", "mark", ["a"])
-        await of.latest("small", "execution", 10, sessions=["a"], before=5)
-        await of.latest("small", "mark", 10)
-        await of.latest("small", "mark", 10, tool=ToolKey("small", None, "a"))
-        await of.state("small", "tool")
-        await of.schemas("small", ["a"])
+        await of.read_after("small", 0, 10)
+        await of.find_events("small", "mark", ["a"])
+        await of.latest_events("small", "execution", 10, sessions=["a"], before=5)
+        await of.latest_events("small", "mark", 10)
+        await of.latest_events("small", "mark", 10, tool=ToolKey("small", None, "a"))
+        await of.read_state("small", "tool")
+        await of.read_schemas("small", ["a"])
         log, statements[:] = [*statements], []
         for order in ("key", "rank", "serial"):
-            await knowledge.scan("small", "rule", 10, by=order)
+            await knowledge.scan_rows("small", "rule", 10, by=order)
         await knowledge.get("small", "rule", ["a"])
-        await knowledge.count("rule", "small")
-        await knowledge.sums("small", ["calls", "failures:*"], since=0, until=9, by=["hour"])
+        await knowledge.count_rows("rule", "small")
+        await knowledge.sum_counters(
+            "small", ["calls", "failures:*"], since=0, until=9, by=["hour"]
+        )
     plans = []
     for name, queries in ((FILE_NAME, log), ("generation-1.sqlite3", statements)):
         for query in queries:

@@ -48,7 +48,7 @@ async def test_an_append_that_cannot_be_stored_fails_alone(store: SqliteStore) -
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert answers[::2] == [["accepted"], ["accepted"]]
     assert isinstance(answers[1], UnicodeEncodeError)
-    heads = await store.events.heads()
+    heads = await store.events.read_heads()
     assert {name: head.counts["execution"] for name, head in heads.items()} == {"a": 1, "b": 1}
 
 
@@ -62,7 +62,7 @@ async def test_a_call_cancelled_before_its_turn_is_not_made(store: SqliteStore) 
         with pytest.raises(asyncio.CancelledError):
             await cancelled
     assert await kept == ["accepted"]
-    assert await store.events.find(WORKSPACE, "execution", ["id-1"]) == []
+    assert await store.events.find_events(WORKSPACE, "execution", ["id-1"]) == []
 
 
 async def test_a_call_cancelled_while_it_runs_is_finished(store: SqliteStore) -> None:

@@ -154,7 +154,7 @@ async def test_a_foreign_file_is_refused_and_not_changed(
     assert content_of(tmp_path) == before
     path.rename(tmp_path / "moved")
     async with closing(await open_sqlite_store(tmp_path)) as store:
-        assert await store.events.heads() == {}
+        assert await store.events.read_heads() == {}
 
 
 async def test_a_corrupt_file_is_reported_as_damaged(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ async def test_generations_that_nothing_names_are_removed_at_the_next_start(tmp_
     async with closing(await open_sqlite_store(tmp_path)) as store:
         await put(await store.open_generation(0), Row("rule", "base"))
         await store.open_generation(2)
-        await store.switch(2, {})
+        await store.switch_generation(2, {})
     (tmp_path / "generation-1.sqlite3").touch()
     async with closing(await open_sqlite_store(tmp_path)):
         left = {FILE_NAME, "generation-0.sqlite3", "generation-2.sqlite3"}
@@ -250,7 +250,7 @@ async def test_what_was_not_learned_durably_is_learned_again(tmp_path: Path) -> 
         await store.knowledge.commit(Commit(WORKSPACE, [Row("rule", "a")], moved=(0, 3)))
     (tmp_path / "generation-1.sqlite3").unlink()
     async with closing(await open_sqlite_store(tmp_path)) as store:
-        assert await store.knowledge.cursors() == {}
+        assert await store.knowledge.read_cursors() == {}
         assert len(await read_all(store.events)) == 3
 
 
@@ -267,4 +267,4 @@ async def test_a_file_that_a_killed_process_was_making_is_made(tmp_path: Path) -
         for suffix in ("", "-journal"):  # as a kill leaves them
             shutil.copy(f"{halfway}{suffix}", data / f"{FILE_NAME}{suffix}")
     async with closing(await open_sqlite_store(data)) as store:
-        assert await store.events.heads() == {}
+        assert await store.events.read_heads() == {}

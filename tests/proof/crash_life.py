@@ -78,7 +78,7 @@ async def live(folder: Path, say: Say) -> None:
         lines = [json.dumps({"id": number, "text": "x" * 90}).encode()]
         spool.append(lines)
         say("spooled", number)
-    with spool.oldest() as segment:
+    with spool.lock_oldest() as segment:
         assert segment is not None
         for line in segment.lines:
             say("sent", json.loads(line)["id"])
@@ -182,13 +182,13 @@ async def wrong_with(folder: Path, said: Said, shipped: int) -> list[str]:
             with open_unpacked(str(archive)) as stream:
                 reader = ArchiveReader(stream)
                 ids = [content["id"] for kind, content in reader.read_lines() if kind == "event"]
-            got = [event.id for event in await away.events.after(WORKSPACE, 0, 1_000)]
+            got = [event.id for event in await away.events.read_after(WORKSPACE, 0, 1_000)]
             if got != ids:
                 wrong.append(f"imported {len(got)} events of {len(ids)}")
     spool = Spool(folder / "spool", max_bytes=1 << 20, segment_bytes=300)
     waiting = []
     while True:
-        with spool.oldest() as segment:
+        with spool.lock_oldest() as segment:
             if segment is None:
                 break
             waiting += [json.loads(line)["id"] for line in segment.lines]
@@ -202,7 +202,7 @@ async def wrong_with(folder: Path, said: Said, shipped: int) -> list[str]:
 
 async def _wrong_log(stores: Stores, said: Said) -> list[str]:
     store = stores.store
-    events = await store.events.after(WORKSPACE, 0, 1_000)
+    events = await store.events.read_after(WORKSPACE, 0, 1_000)
     found = Counter[tuple[str, str]]((e.kind, e.id) for e in events)
     known: dict[tuple[str, str], Event] = {(e.kind, e.id): e for e in EVENTS}
     edge = BEGIN + timedelta(days=DAYS) - RETENTION
@@ -234,7 +234,7 @@ async def _wrong_state(stores: Stores, events: list[Event], said: Said) -> list[
     rows = {
         (kind, row.key): row.data
         for kind in ("tool", "promotion", "pattern")
-        for row in await stores.store.events.state(WORKSPACE, kind)
+        for row in await stores.store.events.read_state(WORKSPACE, kind)
     }
     wanted = {each: data for each, data in left.items() if data is not None}
     return [f"the state of {each} is wrong" for each in wanted.items() ^ rows.items()]
@@ -251,8 +251,8 @@ async def _wrong_knowledge(stores: Stores, shipped: int) -> list[str]:
     """Knowledge is that of a generation which learns base and log anew, and vectors follow it."""
     store = stores.store
     wrong = [f"{kind} differs from a rebuild" for kind in await differences(store)]
-    documents = await store.knowledge.count(DOCUMENT.name)
-    if (extra := await stores.index.count() - documents) != shipped:
+    documents = await store.knowledge.count_rows(DOCUMENT.name)
+    if (extra := await stores.index.count_points() - documents) != shipped:
         wrong.append(f"{extra - shipped:+} vectors beside {documents} documents")
     return wrong
 
@@ -260,4 +260,4 @@ async def _wrong_knowledge(stores: Stores, shipped: int) -> list[str]:
 async def shipped_vectors(folder: Path) -> int:
     """Vectors of the shipped corpus."""
     async with open_stores(settings(folder)) as stores:
-        return await stores.index.count()
+        return await stores.index.count_points()

@@ -9,7 +9,7 @@ from typing import Any
 from mongo.contents import execution_of
 from mongo.protocol import Store
 from mongo.records import Event
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from tests.ingest.histories import WORKSPACE, differences
 
 TOOLS = ("search", "fetch", "send")
@@ -66,22 +66,22 @@ class History:
 async def wrong_with(history: History, store: Store) -> list[str]:
     """What the store or an answer says that cannot be, after what was acknowledged."""
     events: list[Event] = []
-    while page := await store.events.after(WORKSPACE, _last(events), 1_000):
+    while page := await store.events.read_after(WORKSPACE, _last(events), 1_000):
         events += page
     wrong = [*history.wrong, *_wrong_events(history, events)]
     wrong += [*_wrong_calls(history, events), *_wrong_reads(history)]
     wrong += _wrong_registers(history, "put", "tool", "description")
     wrong += _wrong_registers(history, "promote", "promoted", "evolvedVersion")
     wrong += _wrong_commits(history.commits, store.knowledge.generation)
-    head = (await store.events.heads()).get(WORKSPACE)
+    head = (await store.events.read_heads()).get(WORKSPACE)
     if head is not None and sum(head.counts.values()) != len(events):
         wrong.append(f"{sum(head.counts.values())} events are counted, {len(events)} are there")
     taken = await _positions(store, events)
     forgets = any(True for _ in history.of("forget"))
     if taken != [*range(1, len(taken) + 1)] and not forgets:
         wrong.append("the positions of the log have gaps or doubles")
-    if (left := await counts(store)).pending:
-        wrong.append(f"not learned: {left}, {head}, {await store.knowledge.cursors()}")
+    if (left := await count_rows(store)).pending:
+        wrong.append(f"not learned: {left}, {head}, {await store.knowledge.read_cursors()}")
     wrong += [f"{each} differs from a rebuild" for each in await differences(store)]
     return wrong
 

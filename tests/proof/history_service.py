@@ -60,17 +60,17 @@ class NoVectors:
 
     name = "none"
 
-    async def upsert(self, points: Sequence[Any]) -> None:
+    async def upsert_points(self, points: Sequence[Any]) -> None:
         """Nothing."""
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         """Nothing."""
 
-    async def search(self, queries: Sequence[Any]) -> list[list[Any]]:
+    async def search_points(self, queries: Sequence[Any]) -> list[list[Any]]:
         """Nothing for each."""
         return [[] for _ in queries]
 
-    async def count(self) -> int:
+    async def count_points(self) -> int:
         """As if there were some."""
         return 1
 
@@ -140,11 +140,11 @@ def _unfence() -> None:
     async def committed(self: Any, one: Any) -> int:
         if one.moved is not None:
             await asyncio.sleep(0.2)
-            at = (await self.cursors()).get(one.workspace)
+            at = (await self.read_cursors()).get(one.workspace)
             one = replace(one, moved=(at.position if at else 0, one.moved[1]), lease=None)
         return await commit(self, one)
 
-    indexer.WorkspaceLeases.take = taken  # type: ignore[method-assign,assignment]
+    indexer.WorkspaceLeases.take_lease = taken  # type: ignore[method-assign,assignment]
     SqliteKnowledge.commit = committed  # type: ignore[method-assign,assignment]
 
 
@@ -168,14 +168,14 @@ def _blind() -> None:
     """Find nothing, every other time that one event is asked for."""
     from mongo.sqlite.events import SqliteEvents
 
-    find, turns = SqliteEvents.find, iter(range(1 << 30))
+    find_events, turns = SqliteEvents.find_events, iter(range(1 << 30))
 
     async def found(self: Any, workspace: str, kind: Any, names: Sequence[str]) -> Any:
         if len(names) == 1 and next(turns) % 2:
             return []
-        return await find(self, workspace, kind, names)
+        return await find_events(self, workspace, kind, names)
 
-    SqliteEvents.find = found  # type: ignore[method-assign]
+    SqliteEvents.find_events = found  # type: ignore[method-assign]
 
 
 BREAKS = {

@@ -406,7 +406,7 @@ class Proof:
         place = QdrantPlace(options.qdrant, api_key=options.qdrant_key,
                             grpc_port=options.qdrant_grpc_port)  # fmt: skip
         connection = Connection(place)
-        with connection.doing("remove what the proof made") as client:
+        with connection.use_client("remove what the proof made") as client:
             for each in (await client.get_collections()).collections:
                 if each.name.startswith(f"{self.prefix}-"):
                     await client.delete_collection(each.name)

@@ -48,7 +48,7 @@ def exported(folder: Path) -> list[bytes]:
 
 
 def spooled(folder: Path) -> list[bytes]:
-    with spool_of(folder).oldest() as segment:
+    with spool_of(folder).lock_oldest() as segment:
         return segment.lines if segment else []
 
 
@@ -77,15 +77,15 @@ def kept(what: str, folder: Path) -> list[bytes]:
     async def found() -> list[bytes]:
         if what == "audit":
             control = await open_sqlite_control(folder)
-            number = (await control.head()).position
+            number = (await control.read_head()).position
             await control.close()
         else:
             store = await open_sqlite_store(folder)
-            number = len(await store.events.after(WORKSPACE, 0, 9))
+            number = len(await store.events.read_after(WORKSPACE, 0, 9))
             if what == "knowledge":
-                number = len(await store.knowledge.cursors())
+                number = len(await store.knowledge.read_cursors())
             elif what == "base":
-                number = len(await (await store.open_generation(0)).cursors())
+                number = len(await (await store.open_generation(0)).read_cursors())
             await store.close()
         return [b"new"] * number
 

@@ -28,7 +28,7 @@ def make_case(
     """A case as the suggester would gather it."""
     view = view_of_schema(schema) if schema is not None else None
     if view is None and profile is not None and profile.successes:
-        view = profile.view()
+        view = profile.make_view()
     return Case(
         parameters=parameters,
         reading=read_error(ExecutionError(message=message, code=code), parameters),

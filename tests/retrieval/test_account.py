@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
 from retrieval.answers.judge.ranking import judge
-from retrieval.knowledge.calls.account import Account, Grounds, Statement
+from retrieval.knowledge.calls.account import CallAccount, Grounds, StatedValue
 from retrieval.knowledge.calls.matching import account_of
 from retrieval.knowledge.calls.recodings import Place, recoding_between
 from retrieval.knowledge.calls.tree import leaves_of
@@ -36,7 +36,7 @@ def grounds(**views: ParameterView) -> Grounds:
     return Grounds(places=lambda path: {} if path else views)
 
 
-def explained(before: dict, after: dict, **views: ParameterView) -> Account:
+def explained(before: dict, after: dict, **views: ParameterView) -> CallAccount:
     """The account of a repair of a call of such a tool."""
     return account_of(before, after, grounds(**views))
 
@@ -214,7 +214,7 @@ def test_a_stated_bound_is_lossy_and_another_stated_value_semantic() -> None:
     """A clamp keeps the question; a value that somebody else states is another answer."""
 
     def stated(kind: str) -> Grounds:
-        return Grounds(state=lambda *_: Statement("stated", "the error", kind))  # type: ignore[arg-type]
+        return Grounds(state=lambda *_: StatedValue("stated", "the error", kind))  # type: ignore[arg-type]
 
     assert account_of({"n": 50}, {"n": 10}, stated("bound")).change_class == "lossy"
     assert account_of({"n": 50}, {"n": 10}, stated("value")).change_class == "semantic"

@@ -74,7 +74,7 @@ def test_a_learned_repair_is_proposed_and_grows_surer() -> None:
         )
         rule = known.rule_to_update([Replace(name="revision", before="master", value="main")])
         for session in sessions:
-            rule.repaired("ada", session)
+            rule.add_repair("ada", session)
         profile = ToolProfile()
         for session in ("p", "q"):
             profile.observe_success({"revision": "main"}, session)
@@ -135,7 +135,7 @@ def test_the_corpus_never_makes_an_answer_worse() -> None:
     """A corpus entry that agrees with the error adds to it, and the error stays named."""
     message = "Invalid parameter: topK must be <= 10"
     call = {"query": "q", "topK": 50}
-    seeds = load_seed().find(read_error(ExecutionError(message=message), call), "rag_query")
+    seeds = load_seed().find_entries(read_error(ExecutionError(message=message), call), "rag_query")
     assert seeds
     alone, helped = best(make_case(call, message)), best(make_case(call, message, seeds=seeds))
     assert helped.confidence >= alone.confidence

@@ -3,7 +3,7 @@
 import pytest
 
 from aftercall.models import FailedCall
-from retrieval.answers.arguments import read_arguments, with_arguments
+from retrieval.answers.arguments import read_any_arguments, with_arguments
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from retrieval.answers.arguments import read_arguments, with_arguments
 )
 def test_loose_json_is_read(text: str, read: dict[str, object]) -> None:
     """In whatever way a model writes it."""
-    assert read_arguments(text) == read
+    assert read_any_arguments(text) == read
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_loose_json_is_read(text: str, read: dict[str, object]) -> None:
 )
 def test_what_breaks_off_or_is_no_object_is_left(text: str) -> None:
     """Nobody knows how a text that breaks off in a value would go on."""
-    assert read_arguments(text) is None
+    assert read_any_arguments(text) is None
 
 
 def test_a_call_has_the_object_that_its_text_says() -> None:

@@ -5,7 +5,7 @@ import pytest
 from bench.quality import attacks
 from bench.quality.attacks import Names
 from embeddings.embedders import HashingEmbedder
-from retrieval.knowledge.rows.principals import capped, drop_loudest, fairly_heard, others
+from retrieval.knowledge.rows.principals import cap_marks, count_others, drop_loudest, fairly_heard
 
 
 @pytest.mark.parametrize("names", [Names(1, 1), Names(1, 10)])
@@ -44,15 +44,15 @@ async def test_ten_poisoned_of_110_records_are_neither_followed_nor_first() -> N
 
 def test_agents_of_another_key_count_as_one() -> None:
     """An agent's name separates, and never multiplies."""
-    assert others(["k1.a", "k1.b", "k1.c"], "k2.a") == 1
-    assert others(["k1.a", "k1.b", "k2.b", "k2.a"], "k2.a") == 2
-    assert others(["a", "b", "c"], "c") == 2  # without keys
+    assert count_others(["k1.a", "k1.b", "k1.c"], "k2.a") == 1
+    assert count_others(["k1.a", "k1.b", "k2.b", "k2.a"], "k2.a") == 2
+    assert count_others(["a", "b", "c"], "c") == 2  # without keys
 
 
 def test_what_one_principal_can_weigh_is_capped_beside_others() -> None:
     """Alone it counts whole; what it drives out is its own."""
-    assert capped([f"k1.{n}" for n in range(9)]) == 9
-    assert capped([f"k1.{n}" for n in range(9)], ["k2.a"]) == 4
+    assert cap_marks([f"k1.{n}" for n in range(9)]) == 9
+    assert cap_marks([f"k1.{n}" for n in range(9)], ["k2.a"]) == 4
     assert fairly_heard(["k1"] * 9 + ["k2"], str, "k3") == ["k1", "k2"]
     assert fairly_heard(["k1"] * 9, str, "k1") == ["k1"] * 9
     marks = ["k2.a", *(f"k1.{n}" for n in range(9))]

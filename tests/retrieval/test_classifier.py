@@ -11,7 +11,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
 from embeddings.embedders import open_embedder
 from embeddings.models import BUNDLED_NAME
-from retrieval.knowledge.reading.classifier import CategoryHead, shipped_head, text_of
+from retrieval.knowledge.reading.classifier import CategoryHead, embedded_words, shipped_head
 from retrieval.knowledge.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 
@@ -48,13 +48,13 @@ def test_a_head_is_of_one_embedder() -> None:
 def test_probabilities_are_probabilities_and_the_unsure_is_unknown() -> None:
     """They add up to one; a vector of nothing is classified as nothing."""
     head = shipped_head()
-    found = head.probabilities(np.ones(head.weights.shape[1], dtype=np.float32))
+    found = head.category_probabilities(np.ones(head.weights.shape[1], dtype=np.float32))
     assert found.sum() == pytest.approx(1, abs=1e-5)
     flat = CategoryHead(
         "x", "", ("timeout", "conflict", "execution"), np.zeros((3, 2), np.float32),
         np.zeros(3, np.float32), {}, {}, temperature=1, threshold=0.5,
     )  # fmt: skip
-    assert flat.classify(np.zeros(2, np.float32)).category == "unknown"
+    assert flat.classify_error(np.zeros(2, np.float32)).category == "unknown"
 
 
 def test_families_added_since_the_freeze_are_never_tested_on(fitting: Any) -> None:
@@ -115,10 +115,12 @@ async def test_the_bundled_model_and_the_head_read_words_no_grammar_has() -> Non
     """A category for a sentence in nobody's list of phrases, with a probability."""
     embedder = await open_embedder()
     try:
-        [vector] = await embedder.embed([text_of("nobody picked up at the other end")], "query")
+        [vector] = await embedder.embed(
+            [embedded_words("nobody picked up at the other end")], "query"
+        )
     finally:
         await embedder.close()
-    found = shipped_head().classify(vector)
+    found = shipped_head().classify_error(vector)
     assert 0 < found.confidence <= 1
 
 
@@ -136,7 +138,9 @@ class CountingHead:
     def load(self, _embedder: str) -> "CountingHead":
         return self
 
-    def classify(self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory) -> object:
+    def classify_error(
+        self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory
+    ) -> object:
         from retrieval.knowledge.reading.category import CategoryReading
 
         self.asked += 1

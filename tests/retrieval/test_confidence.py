@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.models import EvidenceSource
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.judge.ranking import bound, judge
-from retrieval.answers.proposers.case import Option, prior
+from retrieval.answers.proposers.case import Option, prior_trials
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.knowledge.beta import Trials
-from retrieval.knowledge.confidence import Scaling, log_odds, logistic, lower_bound
+from retrieval.knowledge.confidence import Scaling, apply_logistic, log_odds, lower_bound
 from retrieval.knowledge.fitting import fit_scaling
 from retrieval.knowledge.rewrites.edits import Add, Clamp, Edit, Rename, Replace, edits_of_key
 from retrieval.knowledge.tool.rules import SignatureKnowledge
@@ -36,7 +36,7 @@ scalings = st.builds(Scaling, shift=st.floats(-3, 3), slope=st.floats(0.3, 2))
 def test_any_score_has_a_probability_and_a_higher_one_no_lower(one: float, other: float) -> None:
     """Also infinite ones."""
     low, high = sorted([one, other])
-    assert 0 < logistic(low) <= logistic(high) <= 1
+    assert 0 < apply_logistic(low) <= apply_logistic(high) <= 1
 
 
 # Evidence
@@ -48,7 +48,7 @@ def test_the_interval_is_around_the_probability(
     score: float, spread: float, scaling: Scaling
 ) -> None:
     """All three are probabilities, in order; more spread is a wider interval."""
-    found, wider = (scaling.estimate(score, each) for each in (spread, spread + 1))
+    found, wider = (scaling.estimate_probability(score, each) for each in (spread, spread + 1))
     assert 0 <= wider.low <= found.low <= found.probability <= found.high <= wider.high <= 1
 
 
@@ -70,7 +70,7 @@ def test_a_found_value_is_no_surer_than_its_record(evidence: Trials, more: float
     """
     least = bound_of(FILL, evidence, "context", "session")
     assert least <= max(lower_bound(evidence), min(0.5, evidence.mean))
-    assert bound_of(FILL, evidence.plus(Trials(more, 0)), "session") >= least - 1e-9
+    assert bound_of(FILL, evidence.add_trials(Trials(more, 0)), "session") >= least - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_shipped_estimate_does_not_depend_on_the_workspace(
     score: float, scaling: Scaling
 ) -> None:
     """It is what the next scaling is fitted on: else each would build on the last."""
-    ours, theirs = (each.estimate(score, 0.1) for each in (scaling, Scaling()))
+    ours, theirs = (each.estimate_probability(score, 0.1) for each in (scaling, Scaling()))
     assert ours.shipped == theirs.shipped == theirs.probability
 
 
@@ -111,11 +111,11 @@ def a_rule(message: str, edit: Edit, *, repairs: int, successes: int, failures: 
     known = SignatureKnowledge(signature=message, category="invalid_parameters")
     rule = known.rule_to_update([edit])
     for number in range(repairs):
-        rule.repaired(f"finder {number % 3}", f"session {number}")
+        rule.add_repair(f"finder {number % 3}", f"session {number}")
     for number in range(failures):
-        rule.reported(f"critic {number % 2}", "failure")
+        rule.add_report(f"critic {number % 2}", "failure")
     for number in range(successes):
-        rule.reported(f"follower {number % 3}", "success")
+        rule.add_report(f"follower {number % 3}", "success")
     return known
 
 
@@ -177,7 +177,7 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
     known = SignatureKnowledge(signature=message, category="invalid_parameters")
     rule = known.rule_to_update(edits_of_key(before.ranked[best.suggestion_id].edit_key))
     for agent in range(10):
-        rule.reported(f"agent {agent}", "failure")
+        rule.add_report(f"agent {agent}", "failure")
     case = make_case(parameters, message, schema=schema, signature=known)
     assert all(each.confidence < AUTOMATIC for each in answer_to(case).response.suggestions)
 
@@ -187,7 +187,7 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
 
 def scaled(scaling: Scaling, probability: float) -> float:
     """What the workspace makes of a shipped probability."""
-    return logistic(scaling.scale(log_odds(probability)))
+    return apply_logistic(scaling.scale_score(log_odds(probability)))
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
@@ -242,7 +242,9 @@ def shipped_priors() -> dict[str, tuple[float, float]]:
     """The measured Beta counts, right and wrong, by kind."""
     return {
         kind: (right, wrong)
-        for kind, (right, wrong) in read_table("answers/proposers/priors.toml")["measured"].items()
+        for kind, (right, wrong) in read_word_table("answers/proposers/priors.toml")[
+            "measured"
+        ].items()
     }
 
 
@@ -255,8 +257,8 @@ def test_shipped_priors_can_be_moved() -> None:
 
 def test_every_prior_stands_once_and_is_used() -> None:
     """A kind that no proposer names any more goes; one that the table lacks is named."""
-    table = read_table("answers/proposers/priors.toml")
+    table = read_word_table("answers/proposers/priors.toml")
     assert table["measured"].keys().isdisjoint(table["judged"])
     with pytest.raises(KeyError, match=r"priors\.toml"):
-        prior("no such kind")
-    assert prior("mine", (3, 1)).mean == 0.75
+        prior_trials("no such kind")
+    assert prior_trials("mine", (3, 1)).mean == 0.75

@@ -28,7 +28,7 @@ from retrieval.knowledge.rewrites.edits import (
     edit_key,
     edits_of_key,
     names_of,
-    touches,
+    touch_same_place,
 )
 from retrieval.knowledge.rewrites.inference import infer_edits
 from retrieval.knowledge.rewrites.sentences import lesson_of
@@ -215,10 +215,10 @@ def test_stored_edits_of_the_first_form_still_load() -> None:
 def test_edits_of_one_place_are_told_from_those_of_two() -> None:
     """Two keys of one object may be mended together; a key and its object may not."""
     one, two = Remove(name="a", inside=("*", "x")), Remove(name="a", inside=(0, "y"))
-    assert not touches(one, two)
-    assert touches(one, Remove(name="a", inside=(0, "x")))
-    assert touches(one, Remove(name="a"))
-    assert touches(Rename(name="b", to="a"), Add(name="a", value=1))
+    assert not touch_same_place(one, two)
+    assert touch_same_place(one, Remove(name="a", inside=(0, "x")))
+    assert touch_same_place(one, Remove(name="a"))
+    assert touch_same_place(Rename(name="b", to="a"), Add(name="a", value=1))
 
 
 def test_a_long_or_deep_call_costs_little_and_raises_nothing() -> None:

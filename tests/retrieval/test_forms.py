@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.knowledge.values.forms import in_form, meets, same_moment, told_forms
+from retrieval.knowledge.values.forms import in_form, meets_form, same_moment, told_forms
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from retrieval.knowledge.values.forms import in_form, meets, same_moment, told_f
 def test_the_same_is_written_in_the_stated_form(text: str, form: str, expected: str) -> None:
     """Dates, times, letter case, marks and groups of digits."""
     assert in_form(text, form) == expected
-    assert meets(expected, form)
+    assert meets_form(expected, form)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from retrieval.answers.judge.acceptance import accepts as may_be_made
 from retrieval.answers.judge.acceptance import check_of
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.knowledge.rows.documents import shape_of
-from retrieval.knowledge.values.likeness import nearest
+from retrieval.knowledge.values.likeness import nearest_value
 from retrieval.knowledge.values.parameters import MAX_SCHEMA, view_of_schema
 from tests.retrieval.cases import make_case, object_schema
 
@@ -54,7 +54,7 @@ def test_a_schema_beyond_the_bound_is_not_looked_into() -> None:
 
 def test_nearness_has_a_bound() -> None:
     """A text too long for a value of a closed list is near to none."""
-    assert nearest("Berlin" * 100, ["Berlin" * 100, "Berlin"]) is None
+    assert nearest_value("Berlin" * 100, ["Berlin" * 100, "Berlin"]) is None
 
 
 def test_data_in_keys_makes_no_shape() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.judge.model import LEAN, OPEN_QUESTION, Model, model_of_text, shipped_model
 from retrieval.answers.judge.ranking import judge
 from retrieval.answers.judge.signals import FALLING, RISING, SIGNALS, Weighed, signals_of
@@ -14,7 +14,7 @@ from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.answers.proposers.grounds import grounds_of
 from retrieval.knowledge.beta import Trials
-from retrieval.knowledge.calls.account import Account
+from retrieval.knowledge.calls.account import CallAccount
 from retrieval.knowledge.calls.matching import account_of
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.rewrites.edits import Rename, Replace
@@ -27,7 +27,7 @@ SCHEMA = object_schema(city="string", days="integer") | {"additionalProperties":
 vectors = st.lists(st.floats(-20, 20), min_size=len(SIGNALS), max_size=len(SIGNALS))
 
 
-def an_account(case: Case, repaired: dict[str, Any]) -> Account:
+def an_account(case: Case, repaired: dict[str, Any]) -> CallAccount:
     """The account of a repair of the case's call."""
     return account_of(case.parameters, repaired, grounds_of(case))
 
@@ -139,7 +139,7 @@ def test_a_value_that_nobody_states_is_never_likelier_than_not(
     case = make_case({"city": "Rm", "days": 1}, "city is refused", schema=SCHEMA)
     option = Option((Replace(name="city", before="Rm", value="Quito"),), "", Trials(500, 0.1), ())
     proposal = Proposal({"city": "Quito", "days": 1}, (option,), frozenset(("city",)), "q")
-    monkeypatch.setattr("retrieval.answers.judge.ranking.propose", lambda _: [proposal])
+    monkeypatch.setattr("retrieval.answers.judge.ranking.propose_changes", lambda _: [proposal])
     [found] = judge(case, Scaling())
     assert found.account.unexplained
     assert found.estimate.probability <= 0.5
@@ -193,6 +193,6 @@ def test_the_three_strongest_reasons_are_in_words() -> None:
 
 def test_each_signal_has_its_words() -> None:
     """Or is counted with one that has."""
-    table = read_table("answers/judge/reasons.toml")
+    table = read_word_table("answers/judge/reasons.toml")
     assert table.keys() == set(SIGNALS)
     assert all(row.get("with", name) in table for name, row in table.items())

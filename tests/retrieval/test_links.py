@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
+from retrieval.knowledge.session.session_calls import EarlierCall, extract_values, session_call
 from retrieval.knowledge.tool.links import Links
 
 
@@ -22,7 +22,7 @@ from retrieval.knowledge.tool.links import Links
 )
 def test_a_result_is_read_as_its_plain_values(result: Any, values: dict[str, list[Any]]) -> None:
     """By place; also where a text holds JSON, or the beginning of it."""
-    found = extract(result)
+    found = extract_values(result)
     assert {place: found.get(place) for place in values} == values
     assert set(found) - set(values) <= {"text", "word"}
 
@@ -33,28 +33,28 @@ def test_the_extract_of_a_large_result_is_small() -> None:
     for _ in range(200):
         deep = {"a": [deep]}
     large = {"rows": [{"id": f"id-{at}"} for at in range(5_000)], "deep": deep}
-    assert sum(len(each) for each in extract(large).values()) <= 120  # type: ignore[arg-type]
-    assert sum(len(each) for each in extract("word " * 50_000).values()) <= 120  # type: ignore[arg-type]
+    assert sum(len(each) for each in extract_values(large).values()) <= 120  # type: ignore[arg-type]
+    assert sum(len(each) for each in extract_values("word " * 50_000).values()) <= 120  # type: ignore[arg-type]
 
 
-def earlier(*calls: tuple[str, Any]) -> list[SessionCall]:
+def earlier(*calls: tuple[str, Any]) -> list[EarlierCall]:
     """Earlier calls of a session, by tool and result."""
-    return [session_call(tool, {}, extract(result)) for tool, result in calls]
+    return [session_call(tool, {}, extract_values(result)) for tool, result in calls]
 
 
 def test_a_source_that_is_not_followed_speaks_against_its_link() -> None:
     """The only value that was there was not the one that was sent."""
     links = Links()
-    links.learn({"t": "a"}, earlier(("make", {"x": "a"})))
-    links.learn({"t": "z"}, earlier(("make", {"x": "b"})))
-    [(_, _, link)] = links.candidates("t", earlier(("make", {"x": "c"})))
+    links.learn_values({"t": "a"}, earlier(("make", {"x": "a"})))
+    links.learn_values({"t": "z"}, earlier(("make", {"x": "b"})))
+    [(_, _, link)] = links.list_candidates("t", earlier(("make", {"x": "c"})))
     assert (link.right, link.wrong) == (1, 1)
 
 
 def test_a_key_of_the_parameters_name_is_a_source_at_once() -> None:
     """Before it was ever seen to be one; and the latest call of a tool counts."""
     calls = earlier(("distance", {"distance": 10}), ("distance", {"distance": 750, "other": 1}))
-    [(source, values, link)] = Links().candidates("distance", calls)
+    [(source, values, link)] = Links().list_candidates("distance", calls)
     assert (source, values, link.right) == ("distance distance", [750], 1)
 
 
@@ -62,8 +62,8 @@ def test_links_are_bounded() -> None:
     """However many tools and places a session has."""
     links = Links()
     for at in range(500):
-        links.learn({f"p{at}": f"v{at}"}, earlier((f"tool{at}", {f"k{at}": f"v{at}"})))
+        links.learn_values({f"p{at}": f"v{at}"}, earlier((f"tool{at}", {f"k{at}": f"v{at}"})))
     assert len(links.by_place) <= 40
     for at in range(200):
-        links.learn({"p1": f"w{at}"}, earlier((f"tool{at}", {"k": f"w{at}"})))
+        links.learn_values({"p1": f"w{at}"}, earlier((f"tool{at}", {"k": f"w{at}"})))
     assert all(len(each) <= 6 for each in links.by_place.values())

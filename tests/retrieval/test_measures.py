@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.models import ExecutionError
 from retrieval.knowledge.reading.reader import read_error
-from retrieval.knowledge.values.measures import codes_of, measured, spans
+from retrieval.knowledge.values.measures import codes_of, measure_text, span_forms
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 Call = dict[str, Any]
@@ -29,7 +29,7 @@ def test_an_amount_is_told_in_the_unit_that_is_named(
     text: str, name: str, described_by: list[str], amount: float | None
 ) -> None:
     """By the name or else the description; not where either side names none."""
-    assert measured(text, name, described_by) == amount
+    assert measure_text(text, name, described_by) == amount
 
 
 def test_what_is_named_has_its_codes() -> None:
@@ -39,8 +39,8 @@ def test_what_is_named_has_its_codes() -> None:
     assert codes_of("Brazilian Portuguese") == codes_of("Portuguese (Brazil)")
     assert codes_of("California") == ["CA"]
     assert codes_of("Atlantis") == []
-    assert list(spans("90 minutes")) == ["PT1H30M", "1h 30m", "90m", "5400s", "01:30:00"]
-    assert list(spans("later")) == []
+    assert list(span_forms("90 minutes")) == ["PT1H30M", "1h 30m", "90m", "5400s", "01:30:00"]
+    assert list(span_forms("later")) == []
 
 
 def _listed(*values: str) -> Call:

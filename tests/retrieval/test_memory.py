@@ -10,7 +10,7 @@ import pytest
 from aftercall.models import Tool
 from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
-from mongo.records import Commit, Cursor, Row, StateRow, ToolKey, encoded
+from mongo.records import Commit, Cursor, Row, StateRow, ToolKey, encode_json
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.knowledge.memory import HEALTH, REGISTERED, USED, Memory, Registered, tool_row
 from retrieval.knowledge.rows.health import KnownHealth, Weak
@@ -34,7 +34,7 @@ def a_tool(tool_id: str, description: str = "") -> StoredTool:
 
 async def put(store: Store, tool: StoredTool) -> None:
     """Register a tool."""
-    [row] = await store.events.state("w", "tool", [tool.tool.tool_id]) or [None]
+    [row] = await store.events.read_state("w", "tool", [tool.tool.tool_id]) or [None]
     before = StoredTool("w", tool.tool, row.position) if row else None
     event, state = tool_command("w", tool.tool.tool_id, before, tool.tool)
     await store.events.append("w", [event], [state])
@@ -46,14 +46,14 @@ async def test_a_read_that_began_before_a_change_is_not_kept(store: Store) -> No
     await put(store, old)
     for pauses in range(6):
         memory = Memory(store)
-        reading = asyncio.create_task(memory.registry("w"))
+        reading = asyncio.create_task(memory.read_registry("w"))
         for _ in range(pauses):
             await asyncio.sleep(0)
         await put(store, new)
         memory.tool_changed("w", "a", new)
         await reading
-        assert (await memory.registry("w")).by_id["a"] == new
-        assert await memory.tools("w") == [new]
+        assert (await memory.read_registry("w")).by_id["a"] == new
+        assert await memory.list_tools("w") == [new]
         await put(store, old)
 
 
@@ -64,7 +64,7 @@ async def test_of_many_registered_tools_those_asked_about_are_read(
     monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", 2)
     for name in "abc":
         await put(store, a_tool(name))
-        names = encoded(Registered(schema_hashes={name: None}))
+        names = encode_json(Registered(schema_hashes={name: None}))
         row = Row(REGISTERED.name, tool_row(ToolKey("w", None, name)), names)
         await store.knowledge.commit(Commit("w", [row]))
     asked = [ToolKey("w", None, name) for name in ("b", "unknown")]
@@ -78,16 +78,16 @@ async def test_of_many_registered_tools_those_asked_about_are_read(
 
 async def learn_names(store: Store, *names: str) -> None:
     """Learn which tools are registered under these names, up to the end of the log."""
-    cursor = (await store.knowledge.cursors()).get("w", Cursor())
+    cursor = (await store.knowledge.read_cursors()).get("w", Cursor())
     rows = [
         Row(
             REGISTERED.name,
             tool_row(ToolKey("w", None, name)),
-            encoded(Registered(schema_hashes={name: None})),
+            encode_json(Registered(schema_hashes={name: None})),
         )
         for name in names
     ]
-    head = (await store.events.heads())["w"].position
+    head = (await store.events.read_heads())["w"].position
     await store.knowledge.commit(Commit("w", rows, moved=(cursor.position, head)))
 
 
@@ -102,16 +102,16 @@ async def test_of_many_registered_tools_one_is_read_by_its_name(
     await learn_names(store, *"abc")
     memory = Memory(store)
     monkeypatch.setattr(memory, "tools", None)  # whoever reads all of them fails
-    assert await memory.tool(named["b"]) == a_tool("b")
-    assert await memory.tool(named["d"]) is None
+    assert await memory.find_tool(named["b"]) == a_tool("b")
+    assert await memory.find_tool(named["d"]) is None
     for number in range(20):
         await put(store, a_tool("d", f"{number}"))
     moved = a_tool("c").tool.model_copy(update={"name": "e"})
     await put(store, StoredTool("w", moved))
     await store.events.append("w", [], [StateRow("tool", "a", None)])
     memory.forget_state("w")
-    found = {name: await memory.tool(key) for name, key in named.items()}
-    first = await memory.first_tools("w", 2)
+    found = {name: await memory.find_tool(key) for name, key in named.items()}
+    first = await memory.list_first_tools("w", 2)
     assert [each.tool.tool_id for each in first] == ["b", "c"]
     shown = {name: each and each.tool.tool_id for name, each in found.items()}
     assert shown == {"a": None, "b": "b", "c": None, "d": "d", "e": "c"}
@@ -129,8 +129,8 @@ async def test_what_a_tool_evolved_from_is_read_with_it(
         tool = a_tool(name).tool.model_copy(update={"evolved_from": before})
         await put(store, StoredTool("w", tool))
     memory = Memory(store)
-    assert {*(await memory.lineage("w", ["a"])).by_id} == {"a", "b", "c"}
-    assert {*(await memory.lineage("w", ["d", "e", "unknown"])).by_id} == {"d", "e"}
+    assert {*(await memory.read_lineage("w", ["a"])).by_id} == {"a", "b", "c"}
+    assert {*(await memory.read_lineage("w", ["d", "e", "unknown"])).by_id} == {"d", "e"}
 
 
 async def test_names_of_one_server_are_read_without_its_tools(
@@ -139,19 +139,19 @@ async def test_names_of_one_server_are_read_without_its_tools(
     """By pages; a server whose name begins as this one's is another, and so is none."""
     names = {"s": ["a", "b", "c", "d", "e"], "s2": ["x"], None: ["s"]}
     rows = [
-        Row(REGISTERED.name, tool_row(ToolKey("w", server, name)), encoded(registered))
+        Row(REGISTERED.name, tool_row(ToolKey("w", server, name)), encode_json(registered))
         for server, of_server in names.items()
         for name in of_server
         if (registered := Registered(schema_hashes={name: None}))
     ]
-    gone = Row(REGISTERED.name, tool_row(ToolKey("w", "s", "gone")), encoded(Registered()))
+    gone = Row(REGISTERED.name, tool_row(ToolKey("w", "s", "gone")), encode_json(Registered()))
     await store.knowledge.commit(Commit("w", [*rows, gone]))
     memory = Memory(store)
     for limit in (2, 3, 50):
         monkeypatch.setattr("retrieval.knowledge.memory._MAX_TOOLS", limit)
         memory._large.add("w")
         for server, of_server in names.items():
-            assert await memory.names_of_server("w", server) == {*of_server}
+            assert await memory.read_server_names("w", server) == {*of_server}
 
 
 async def test_tools_without_a_call_are_found_by_name(store: Store) -> None:
@@ -169,20 +169,20 @@ async def test_what_another_process_did_is_followed(store: Store) -> None:
     memory = Memory(store)
     rows = [health_row(name, "before") for name in ("a", "b")]
     await store.knowledge.commit(Commit("w", rows))
-    await memory.follow()
+    await memory.follow_changes()
     key, other = ToolKey("w", None, "a"), ToolKey("w", None, "b")
-    kept = (await memory.health([other]))[other]
-    assert (await memory.health([key]))[key].recent_weak[0].why == "before"
-    assert await memory.tools("w") == []
+    kept = (await memory.read_health([other]))[other]
+    assert (await memory.read_health([key]))[key].recent_weak[0].why == "before"
+    assert await memory.list_tools("w") == []
     await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
     await put(store, a_tool("a"))
-    await memory.follow()
-    assert [each.tool.tool_id for each in await memory.tools("w")] == ["a"]
-    assert (await memory.health([key]))[key].recent_weak[0].why == "after"
-    assert (await memory.health([other]))[other] is kept
+    await memory.follow_changes()
+    assert [each.tool.tool_id for each in await memory.list_tools("w")] == ["a"]
+    assert (await memory.read_health([key]))[key].recent_weak[0].why == "after"
+    assert (await memory.read_health([other]))[other] is kept
     await store.events.append("w", [], [StateRow("tool", "a", None)])  # as many events as before
-    await memory.follow()
-    assert await memory.tools("w") == []
+    await memory.follow_changes()
+    assert await memory.list_tools("w") == []
 
 
 @pytest.mark.parametrize("asked_before", ["following", "the first commit"])
@@ -194,20 +194,20 @@ async def test_what_another_process_learned_first_is_followed(
     await store.knowledge.commit(Commit("v", [health_row("a", "before", "v")]))
     key, elsewhere = ToolKey("w", None, "a"), ToolKey("v", None, "a")
     if asked_before == "following":
-        assert await memory.health([key]) == {}
+        assert await memory.read_health([key]) == {}
         await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
-        await memory.follow()
+        await memory.follow_changes()
     else:
-        await memory.follow()
-        assert await memory.health([key]) == {}
-        kept = (await memory.health([elsewhere]))[elsewhere]
+        await memory.follow_changes()
+        assert await memory.read_health([key]) == {}
+        kept = (await memory.read_health([elsewhere]))[elsewhere]
         await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
-        await memory.follow()
-        assert (await memory.health([elsewhere]))[elsewhere] is kept
-    assert (await memory.health([key]))[key].recent_weak[0].why == "after"
+        await memory.follow_changes()
+        assert (await memory.read_health([elsewhere]))[elsewhere] is kept
+    assert (await memory.read_health([key]))[key].recent_weak[0].why == "after"
 
 
 def health_row(name: str, why: str, workspace: str = "w") -> Row:
     tool = ToolKey(workspace, None, name)
     known = KnownHealth(recent_weak=[Weak(at=AT, execution_id="x", why=why)])
-    return Row(HEALTH.name, tool_row(tool), encoded(known), tool)
+    return Row(HEALTH.name, tool_row(tool), encode_json(known), tool)

@@ -15,7 +15,7 @@ from aftercall.json_values import canonical_json
 from aftercall.models import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.redaction import is_redacted
 from ingest.learner import learn_failure, learn_outcome, learn_repair, learn_success
-from ingest.mining import Repair, mine
+from ingest.mining import MinedRepair, mine_repairs
 from retrieval.answers.answer import Question, answer
 from retrieval.answers.proposers.case import Case
 from retrieval.knowledge.reading.reader import ErrorReading, read_error
@@ -145,12 +145,12 @@ def _read(message: str) -> ErrorReading:
     return read_error(ExecutionError(type="ToolError", message=message), {})
 
 
-def mined(calls: Sequence[Execution]) -> list[Repair]:
+def mined(calls: Sequence[Execution]) -> list[MinedRepair]:
     """All repairs that are found while the calls arrive one by one."""
     return [
         repair
         for count, new in enumerate(calls, start=1)
-        for repair in mine(calls[:count], new, lambda failed: _read(failed.error.message))
+        for repair in mine_repairs(calls[:count], new, lambda failed: _read(failed.error.message))
     ]
 
 
@@ -189,14 +189,14 @@ def asked(
     call = called(ASKER, scenario.sent)
     error = error_of(scenario.message, call)
     reading = read_error(error, call)
-    profile = own.profile(None)
+    profile = own.find_profile(None)
     view = view_of_schema(schema) if schema else None
     if view is None and profile is not None and profile.successes:
-        view = profile.view()
+        view = profile.make_view()
     case = Case(
         parameters=call, reading=reading, view=view, profile=profile,
-        signature=own.signature(reading.signature),
-        like_signatures=tuple(own.like(reading.signature, skeleton_of(reading))),
+        signature=own.find_signature(reading.signature),
+        like_signatures=tuple(own.similar_signatures(reading.signature, skeleton_of(reading))),
         context=context, writes=writes, schema=schema,
     )  # fmt: skip
     annotations = ToolAnnotations() if writes else READS
@@ -274,7 +274,7 @@ def test_the_largest_number_of_one_session_is_no_bound_for_others(writes: bool) 
     for number in range(8):
         learn_success(known, an_execution(parameters={"amount": 70_001 + number}), None)
     message = '[{"code": "too_big", "path": ["amount"], "message": "Too big"}]'
-    case = make_case({"amount": 999_999}, message, profile=known.profile(None), writes=writes)
+    case = make_case({"amount": 999_999}, message, profile=known.find_profile(None), writes=writes)
     assert [fault.kind for fault in case.faults] == ["out_of_range"]
     response = answer(Question(case, ExecutionError(message=message), READS), limit=20).response
     assert "7000" not in said(response)
@@ -300,8 +300,8 @@ def test_a_rule_of_one_agent_gives_its_value_to_nobody(
     signature = known.signature_to_update(case.reading.signature, "invalid_parameters")
     rule = signature.rule_to_update([edit])
     for number in range(sessions):
-        rule.repaired("mallory", f"s{number}")
-    case = replace(case, profile=known.profile(None), signature=signature, writes=writes)
+        rule.add_repair("mallory", f"s{number}")
+    case = replace(case, profile=known.find_profile(None), signature=signature, writes=writes)
     response = answer(Question(case, ExecutionError(message=message), READS), limit=20).response
     assert MARK not in said(response)
 

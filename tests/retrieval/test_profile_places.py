@@ -12,8 +12,8 @@ from retrieval.knowledge.values.parameters import (
     MAX_NODES,
     ParameterView,
     inner_values,
-    place_of,
     value_at,
+    written_place,
 )
 from tests.retrieval.profiles import at
 
@@ -34,7 +34,7 @@ def test_places_are_named_by_their_way() -> None:
         "flights[].date", "flights[].flight_number", "flights[].date", "flights[].seat",
         "contact.address.city", "contact.address.tags", "contact.address.tags[]",
     ]  # fmt: skip
-    assert place_of(("flights", 1, "date")) == "flights[].date"
+    assert written_place(("flights", 1, "date")) == "flights[].date"
     assert value_at(BOOKING, ("flights", 1, "date")) == "2024-05-21"  # type: ignore[arg-type]  # plain JSON
 
 
@@ -62,11 +62,14 @@ def test_a_renamed_or_missing_key_inside_a_list_shows_without_a_schema() -> None
     view = profile.inner_view(("flights", 0))
     assert view.closed
     sent: dict[str, Any] = {"flightNumber": "HAT136", "date": "2024-05-20"}
-    assert (view.unknown(sent), view.missing(sent)) == (["flightNumber"], ["flight_number"])
-    assert view.parameters["seat"] == ParameterView("seat", types=("integer",))
+    assert (view.unknown_parameters(sent), view.missing_parameters(sent)) == (
+        ["flightNumber"],
+        ["flight_number"],
+    )
+    assert view.mask_parameters["seat"] == ParameterView("seat", types=("integer",))
     contact = profile.inner_view(("contact",))
-    assert list(contact.parameters) == ["name", "address"]
-    assert profile.view().parameters["flights"].item_types == ("object",)
+    assert list(contact.mask_parameters) == ["name", "address"]
+    assert profile.make_view().parameters["flights"].item_types == ("object",)
     assert profile.inner_view(("flights",)) is None
     assert profile.inner_view(()) is None
 
@@ -76,10 +79,10 @@ def test_a_value_inside_a_list_that_an_error_names_is_refused_there() -> None:
     profile = ToolProfile()
     fault = Fault("bad_format", ("flights", 1, "date"))
     profile.observe_failure(BOOKING, [fault], at(1), blame_parameters=True)  # type: ignore[arg-type]  # plain JSON
-    date = profile.at("flights[].date")
+    date = profile.profile_at("flights[].date")
     assert date.is_refused("2024-05-21")
     assert not date.is_refused("2024-05-20")
-    assert (date.successes, date.failures) == (0, 2)
+    assert (date.count_successes, date.list_failures) == (0, 2)
 
 
 def test_a_flood_of_names_takes_the_place_of_no_parameter_that_works() -> None:
@@ -92,6 +95,6 @@ def test_a_flood_of_names_takes_the_place_of_no_parameter_that_works() -> None:
         profile.observe_failure(junk, (), at(number), blame_parameters=True)
         profile.observe_success(junk, f"s{number}", "mallory", at(number))
     assert profile.parameters["query"].successes == 20
-    assert not profile.view().closed, "it cannot know all names"
+    assert not profile.make_view().closed, "it cannot know all names"
     profile.observe_success({"fresh": 1}, "s", "ada", at(999))
     assert "fresh" in profile.parameters

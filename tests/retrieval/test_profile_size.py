@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from mongo.records import encoded
+from mongo.records import encode_json
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.tool.profile import ToolProfile
 from tests.retrieval.profiles import at
@@ -34,4 +34,4 @@ def test_calls_made_to_fill_a_profile_do_not_get_far() -> None:
         call = dict.fromkeys(names, value) | {names[0]: nested}
         faults = [Fault("out_of_range", (name,)) for name in names] if number % 2 else []
         profile.observe_failure(call, faults, at(second + number), blame_parameters=True)
-    assert len(encoded(profile)) <= 256 * KIB
+    assert len(encode_json(profile)) <= 256 * KIB

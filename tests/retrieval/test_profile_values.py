@@ -138,7 +138,7 @@ def test_the_boundary_between_what_works_and_what_fails_can_be_read() -> None:
     profile = ToolProfile()
     for limit in (1, 40, 50):
         profile.observe_success({"limit": limit}, "s", "ada", at(limit))
-    assert profile.parameters["limit"].boundary() == (None, 1, 50, None)
+    assert profile.parameters["limit"].find_boundary() == (None, 1, 50, None)
     for limit, fault in (
         (500, Fault("out_of_range", ("limit",))),
         (51, Fault("out_of_range", ("limit",))),
@@ -148,10 +148,10 @@ def test_the_boundary_between_what_works_and_what_fails_can_be_read() -> None:
         (60, Fault("out_of_range", ("page",))),
     ):
         profile.observe_failure({"limit": limit}, [fault], at(limit), blame_parameters=True)
-    assert profile.parameters["limit"].boundary() == (0, 1, 50, 51)
+    assert profile.parameters["limit"].find_boundary() == (0, 1, 50, 51)
     profile.observe_success({"limit": 100}, "s", "ada", at(1_000))
-    assert profile.parameters["limit"].boundary() == (0, 1, 100, 500)
-    assert profile.at("nothing") is None
+    assert profile.parameters["limit"].find_boundary() == (0, 1, 100, 500)
+    assert profile.profile_at("nothing") is None
 
 
 def test_a_flood_of_one_agent_makes_no_parameter_required() -> None:
@@ -161,7 +161,7 @@ def test_a_flood_of_one_agent_makes_no_parameter_required() -> None:
         junk = {"junk": 1} if agent == "mallory" else {}
         for number in range(calls):
             profile.observe_success({"query": "x"} | junk, f"s{number}", agent, at(number))
-    required = {name: view.required for name, view in profile.view().parameters.items()}
+    required = {name: view.required for name, view in profile.make_view().parameters.items()}
     assert required == {"query": True, "junk": False}
 
 
@@ -171,9 +171,9 @@ def test_one_agent_alone_sets_no_boundary_where_there_are_others() -> None:
     for agent, limits in (("ada", (2, 50)), ("bob", (1, 40)), ("mallory", (-9, 1_000_000))):
         for limit in limits:
             profile.observe_success({"limit": limit}, "s", agent, at(1))
-    assert profile.parameters["limit"].boundary() == (None, 1, 50, None)
+    assert profile.parameters["limit"].find_boundary() == (None, 1, 50, None)
     profile.observe_success({"page": 3}, "s", "ada", at(1))
-    assert profile.parameters["page"].boundary() is None
+    assert profile.parameters["page"].find_boundary() is None
 
 
 def test_masks_count_as_what_they_stand_for_and_are_no_values() -> None:
@@ -221,5 +221,5 @@ def test_knowledge_of_a_tool_is_bounded() -> None:
     for number in range(MAX_SIGNATURES + 50):
         knowledge.signature_to_update(f"error {number}", "unknown").count += 1
     assert len(knowledge.signatures) == MAX_SIGNATURES
-    assert knowledge.signature("error 0") is None
-    assert knowledge.signature(f"error {MAX_SIGNATURES + 49}") is not None
+    assert knowledge.find_signature("error 0") is None
+    assert knowledge.find_signature(f"error {MAX_SIGNATURES + 49}") is not None

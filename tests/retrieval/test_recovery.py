@@ -34,7 +34,7 @@ recoveries = st.builds(
 def of(seen: list[Recovery]) -> RecoveryTimes:
     found = RecoveryTimes()
     for each in seen:
-        found.observe(each)
+        found.add_recovery(each)
     return found
 
 

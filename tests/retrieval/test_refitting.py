@@ -38,7 +38,7 @@ def test_a_scaling_that_holds_on_newer_outcomes_is_taken() -> None:
     fitted = refit_scaling(Scaling(), *seen)
     assert fitted == fit_scaling(*seen)
     assert fitted.outcomes == 400
-    assert fitted.scale(2.0) < 2.0
+    assert fitted.scale_score(2.0) < 2.0
 
 
 def test_a_scaling_that_is_worse_on_newer_outcomes_is_not_taken() -> None:
@@ -54,7 +54,7 @@ def test_what_has_become_wrong_is_given_up() -> None:
     seen = newer_first(followed(400, 1.0, seed=3), followed(200, 0.3))
     again = refit_scaling(once, *seen)
     assert again.outcomes == 600
-    assert again.scale(1.0) > once.scale(1.0)
+    assert again.scale_score(1.0) > once.scale_score(1.0)
 
 
 @pytest.mark.parametrize("count", [0, 1, ENOUGH_OUTCOMES - 1])

@@ -217,8 +217,8 @@ def test_what_followed_a_suggestion_takes_no_place_of_what_an_agent_did_by_itsel
 def test_a_first_call_knows_where_its_parameters_stand() -> None:
     """As long as all of them do, in every session."""
     first = FirstCall(tool_name="Read")
-    first.learn("one", {"path": "/a"}, {"file": "/a", "text": "t"}, "call 1")
-    first.learn("two", {"path": "/b"}, {"file": "/b", "text": "t"}, "call 2")
+    first.learn_session("one", {"path": "/a"}, {"file": "/a", "text": "t"}, "call 1")
+    first.learn_session("two", {"path": "/b"}, {"file": "/b", "text": "t"}, "call 2")
     assert (first.parameters, first.is_whole) == ({"path": "file"}, True)
-    first.learn("three", {"path": "/c", "limit": 5}, {"file": "/c"}, "call 3")
+    first.learn_session("three", {"path": "/c", "limit": 5}, {"file": "/c"}, "call 3")
     assert (first.parameters, first.is_whole) == ({"path": "file"}, False)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
 from retrieval.knowledge.rewrites import edits as ed
-from retrieval.knowledge.rewrites.edit_effects import applied
-from retrieval.knowledge.rewrites.rewriting import candidates, differences, forms_between
+from retrieval.knowledge.rewrites.edit_effects import try_edits
+from retrieval.knowledge.rewrites.rewriting import candidate_edits, find_differences, forms_between
 from retrieval.knowledge.tool.repairs import RepairExample, common_changes, learned_repairs
 from retrieval.knowledge.values.parameters import EVERY, value_at
 
@@ -33,13 +33,13 @@ def told(pairs: Any, asked: Any) -> Any:
         for at, pair in enumerate(pairs)
     ]
     found = learned_repairs(examples, common_changes(examples), asked, "key-9/agent")
-    return applied(asked, found[0].edits) if found else None
+    return try_edits(asked, found[0].edits) if found else None
 
 
 @given(CALLS, CALLS)
 def test_every_explanation_of_one_place_gives_what_stands_there(failed: Any, mended: Any) -> None:
-    for edit in candidates(failed, mended):
-        made = applied(failed, [edit])
+    for edit in candidate_edits(failed, mended):
+        made = try_edits(failed, [edit])
         if made is None or EVERY in edit.path or isinstance(edit, ed.Remove | ed.Rename):
             continue
         assert same_json(value_at(made, edit.path), value_at(mended, edit.path)), edit
@@ -47,14 +47,14 @@ def test_every_explanation_of_one_place_gives_what_stands_there(failed: Any, men
 
 @given(CALLS)
 def test_equal_calls_have_nothing_to_explain(call: Any) -> None:
-    assert candidates(call, call) == []
-    assert differences(call, call) == (set(), set(), set())
+    assert candidate_edits(call, call) == []
+    assert find_differences(call, call) == (set(), set(), set())
 
 
 @given(VALUES, VALUES)
 def test_a_form_that_is_found_makes_the_value(before: Any, after: Any) -> None:
     for form in forms_between(before, after):
-        made = applied({"v": before}, [form.at(("v",))])
+        made = try_edits({"v": before}, [form.at_path(("v",))])
         assert made is not None
         assert same_json(made["v"], after)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mongo.records import decoded, encoded
+from mongo.records import decode_json, encode_json
 from retrieval.knowledge.confidence import lower_bound
 from retrieval.knowledge.rewrites.edits import Rename, Replace, edit_key
 from retrieval.knowledge.tool.rules import (
@@ -27,9 +27,9 @@ def a_rule(repairs: int = 0, agents: int = 5, successes: int = 0) -> RepairRule:
     """A rule that several agents found, each in sessions of its own, and then followed."""
     rule = RepairRule(edits=[Rename(name="a", to="b")])
     for number in range(repairs):
-        rule.repaired(f"agent {number % agents}", f"session {number}")
+        rule.add_repair(f"agent {number % agents}", f"session {number}")
     for number in range(successes):
-        rule.reported(f"agent {number % agents}", "success")
+        rule.add_report(f"agent {number % agents}", "success")
     return rule
 
 
@@ -41,8 +41,8 @@ def sure(rule: RepairRule) -> float:
 @pytest.mark.parametrize(
     ("word", "few"),
     [
-        (lambda rule: rule.reported("mallory", "success"), 4),
-        (lambda rule: rule.repaired("a", "s"), 1),
+        (lambda rule: rule.add_report("mallory", "success"), 4),
+        (lambda rule: rule.add_repair("a", "s"), 1),
     ],
     ids=["successes of an agent", "repairs of a session"],
 )
@@ -59,10 +59,10 @@ def test_a_reported_failure_is_kept_beside_many_other_rules() -> None:
     """What was tried once and worked makes room first, the oldest of it."""
     known = SignatureKnowledge(signature="no such folder", category="not_found")
     failed = [Replace(name="folder", before="A", value="a")]
-    known.rule_to_update(list(failed)).reported("ada", "failure")
+    known.rule_to_update(list(failed)).add_report("ada", "failure")
     for number in range(100):
         edit = Replace(name="folder", before=f"{number}", value="b")
-        known.rule_to_update([edit]).reported("ada", "success")
+        known.rule_to_update([edit]).add_report("ada", "success")
     assert edit_key(failed) in known.rules
     assert edit_key([edit]) in known.rules
     assert len(known.rules) == MAX_RULES
@@ -72,7 +72,7 @@ def test_a_flood_of_failures_of_one_agent_does_not_take_a_rule_from_the_others()
     """What five agents found stays above the line of automatic retries."""
     rule = a_rule(repairs=10, successes=20)
     for _ in range(1_000):
-        rule.reported("mallory", "failure")
+        rule.add_report("mallory", "failure")
     assert sure(rule) > 0.8
 
 
@@ -82,10 +82,10 @@ def test_a_rule_that_starts_to_fail_is_not_believed_for_long(agents: int, repair
     """Three failures after 200 successes end the automatic retries, ten the belief."""
     rule = a_rule(repairs, agents, successes=200)
     for number in range(3):
-        rule.reported(f"agent {number % agents}", "failure")
+        rule.add_report(f"agent {number % agents}", "failure")
     assert sure(rule) < 0.8
     for number in range(3, 10):
-        rule.reported(f"agent {number % agents}", "failure")
+        rule.add_report(f"agent {number % agents}", "failure")
     assert sure(rule) < 0.5
 
 
@@ -94,9 +94,9 @@ def test_a_rule_that_works_again_comes_back() -> None:
     rule = a_rule(repairs=6, agents=3)
     before = sure(rule)
     for number in range(6):
-        rule.reported(f"agent {number % 3}", "failure")
+        rule.add_report(f"agent {number % 3}", "failure")
     for number in range(30):
-        rule.reported(f"agent {number % 3}", "success")
+        rule.add_report(f"agent {number % 3}", "success")
     assert sure(rule) > before - 0.1
 
 
@@ -109,12 +109,12 @@ def test_each_further_word_moves_it_its_own_way_and_the_store_stays_small(
     for number, (agent, word) in enumerate(said):
         before = sure(rule)
         if word == "repair":
-            rule.repaired(agent, str(number))
+            rule.add_repair(agent, str(number))
         else:
-            rule.reported(agent, "success" if word == "success" else "failure")
+            rule.add_report(agent, "success" if word == "success" else "failure")
         after = sure(rule)
         assert after <= before + 1e-9 if word == "failure" else after >= before - 1e-9
-    assert decoded(RepairRule, encoded(rule)) == rule
+    assert decode_json(RepairRule, encode_json(rule)) == rule
 
 
 def test_agents_are_kept_as_hashes_and_are_few() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.models import ExecutionError
 from ingest.learner import learn_repair
-from ingest.mining import Repair
+from ingest.mining import MinedRepair
 from retrieval.answers.proposers.case import Case, value_sources_of
 from retrieval.answers.proposers.experience import rule_options
 from retrieval.knowledge.reading.reader import read_error
@@ -31,18 +31,20 @@ def known(*edits: Edit, signature: str = "bad", sessions: int = 3) -> SignatureK
     found = SignatureKnowledge(signature=signature, category="invalid_parameters")
     rule = found.rule_to_update(list(edits))
     for number in range(sessions):
-        rule.repaired(f"agent {number}", f"session {number}")
+        rule.add_repair(f"agent {number}", f"session {number}")
     return found
 
 
-def repair(failed: dict[str, Any], mended: dict[str, Any], message: str, number: int = 1) -> Repair:
+def repair(
+    failed: dict[str, Any], mended: dict[str, Any], message: str, number: int = 1
+) -> MinedRepair:
     """A mined repair of a session of its own."""
     error = ExecutionError(message=message)
     reading = read_error(error, failed)
     edits = infer_edits(failed, mended, reading)
     assert edits, message
     session = f"s{number}"
-    return Repair(
+    return MinedRepair(
         an_execution(parameters=failed, outcome="failure", error=error, session_id=session),
         an_execution(parameters=mended, session_id=session, agent=f"agent {number}"),
         reading,
@@ -64,7 +66,7 @@ def test_a_rule_learned_from_one_call_mends_another_with_other_values() -> None:
     learn_repair(knowledge, repair({"n": 50}, {"n": 10}, "n must be <= 10"), None)
     message = "n must be <= 20"
     reading = read_error(ExecutionError(message=message), {"n": 99})
-    case = make_case({"n": 99}, message, signature=knowledge.signature(reading.signature))
+    case = make_case({"n": 99}, message, signature=knowledge.find_signature(reading.signature))
     assert results(case) == [{"n": 20}]
 
 
@@ -76,11 +78,11 @@ def test_like_errors_of_a_tool_share_their_rules_with_less_weight() -> None:
         learn_repair(knowledge, made, None)
     first = next(iter(knowledge.signatures.values()))
     first.faults = {"n": "wrong_type"}
-    assert knowledge.like("another", {"n": "wrong_type"}) == [first]
-    assert knowledge.like("another", {"m": "wrong_type"}) == []
-    assert knowledge.like("another", {}) == []
+    assert knowledge.similar_signatures("another", {"n": "wrong_type"}) == [first]
+    assert knowledge.similar_signatures("another", {"m": "wrong_type"}) == []
+    assert knowledge.similar_signatures("another", {}) == []
     case = make_case({"n": "7"}, "n must be an integer")
-    [near] = rule_options(case, near=knowledge.like("another", {"n": "wrong_type"}))
+    [near] = rule_options(case, near=knowledge.similar_signatures("another", {"n": "wrong_type"}))
     own = SignatureKnowledge(signature="own", category="invalid_parameters", rules=first.rules)
     [exact] = rule_options(make_case({"n": "7"}, "n must be an integer", signature=own))
     assert near.edits == exact.edits
@@ -157,11 +159,11 @@ def test_one_agent_that_mends_it_otherwise_does_not_take_a_rule_from_the_others(
     """
     error = ExecutionError(message="bad ref")
 
-    def mended(number: int, agent: str, value: str, edits: list[Edit] | None) -> Repair:
+    def mended(number: int, agent: str, value: str, edits: list[Edit] | None) -> MinedRepair:
         fields = {"session_id": f"{agent} {number}", "agent": agent}
         failed = an_execution(parameters={"ref": "old"}, outcome="failure", error=error, **fields)
         success = an_execution(parameters={"ref": value}, **fields)
-        return Repair(failed, success, read_error(error, failed.parameters), edits)
+        return MinedRepair(failed, success, read_error(error, failed.parameters), edits)
 
     alike: list[Edit] = [Replace(name="ref", before="old", value="new")]
     answers = []
@@ -171,7 +173,7 @@ def test_one_agent_that_mends_it_otherwise_does_not_take_a_rule_from_the_others(
             learn_repair(knowledge, mended(number, f"agent {number}", "new", alike), None)
         for number in range(flood):
             learn_repair(knowledge, mended(number, "mallory", f"other {number}", None), None)
-        case = make_case({"ref": "old"}, "bad ref", signature=knowledge.signature("bad ref"))
+        case = make_case({"ref": "old"}, "bad ref", signature=knowledge.find_signature("bad ref"))
         [option] = rule_options(case)
         answers.append(option.trials.mean)
     assert answers[1] == pytest.approx(answers[0], abs=0.05)

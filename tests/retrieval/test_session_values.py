@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.answers.proposers.compose import propose
-from retrieval.knowledge.session.session_calls import SessionCall, extract, session_call
+from retrieval.answers.proposers.compose import propose_changes
+from retrieval.knowledge.session.session_calls import EarlierCall, extract_values, session_call
 from tests.retrieval.cases import make_case
 
 Earlier = Sequence[tuple[str, dict[str, Any], Any]]
@@ -15,9 +15,11 @@ ONE, TWO = "0f6f0a52-1a77-4c7b-9a53-0a4fbc0b3a11", "9b2f0a52-1a77-4c7b-9a53-0a4f
 ISSUES = {"issues": [{"id": ONE, "key": "WEB-1"}, {"id": TWO, "key": "WEB-2"}]}
 
 
-def calls(earlier: Earlier) -> list[SessionCall]:
+def calls(earlier: Earlier) -> list[EarlierCall]:
     """Successes of a session, by tool, arguments and result."""
-    return [session_call(tool, sent, extract(result), result) for tool, sent, result in earlier]
+    return [
+        session_call(tool, sent, extract_values(result), result) for tool, sent, result in earlier
+    ]
 
 
 def proposed(
@@ -27,7 +29,7 @@ def proposed(
     made = replace(make_case(call, message), tool=tool)
     session = calls(earlier)
     case = replace(made, session=lambda: session)
-    return [each.parameters for each in propose(case)]
+    return [each.parameters for each in propose_changes(case)]
 
 
 @pytest.mark.parametrize(

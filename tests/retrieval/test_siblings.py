@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from mongo.records import ToolKey
-from retrieval.answers.siblings import may_be_siblings, sibling_of, spelling
+from retrieval.answers.siblings import map_spelling, may_be_siblings, sibling_of
 from retrieval.knowledge.tool.repairs import RepairExample
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 
@@ -33,7 +33,7 @@ def test_the_same_tool_of_another_server_is_a_sibling() -> None:
 
 def test_names_are_those_of_the_tool_that_is_asked_about() -> None:
     mine = {"maxResults", "searchQuery"}
-    assert spelling({"max_results", "page_size", "q"}, mine) == {
+    assert map_spelling({"max_results", "page_size", "q"}, mine) == {
         "max_results": "maxResults", "page_size": "pageSize", "q": "q"
     }  # fmt: skip
 

@@ -88,7 +88,7 @@ def test_a_refused_value_is_not_what_the_session_sent_before() -> None:
     links, name = Links(), "file"
     read = [session_call("read", {name: "/a/root.go"}, {})]
     for _ in range(9):
-        links.learn({name: "/a/root.go"}, read)
+        links.learn_values({name: "/a/root.go"}, read)
     case = make_case({name: "/b/client.py"}, "no such file", schema=object_schema(file="string"))
     asked = replace(case, session=lambda: read, links=links)
     assert best(asked, "no such file") is None

@@ -13,7 +13,7 @@ from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey
 from retrieval.answers.judge.trust import trusted_hints
 from retrieval.knowledge.memory import KNOWLEDGE, tool_row
-from retrieval.knowledge.rows.log import suggestion
+from retrieval.knowledge.rows.log import read_suggestion
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import an_execution, object_schema, tool
 
@@ -59,7 +59,7 @@ async def test_a_suggestion_is_found_by_id_at_once_and_stored_soon(brain: Brain)
     assert brain.suggester.issued("elsewhere", issued) is None
     await brain.suggester.close()
     assert brain.suggester.issued(WORKSPACE, issued) is None
-    assert await suggestion(brain.store.events, WORKSPACE, issued) is not None
+    assert await read_suggestion(brain.store.events, WORKSPACE, issued) is not None
 
 
 async def test_a_suggestion_that_could_not_be_stored_is_stored_with_the_next(
@@ -76,7 +76,7 @@ async def test_a_suggestion_that_could_not_be_stored_is_stored_with_the_next(
         await brain.suggester.close()
     await ask(brain, failed(input_schema=SCHEMA))
     await brain.suggester.close()
-    assert await suggestion(brain.store.events, WORKSPACE, first) is not None
+    assert await read_suggestion(brain.store.events, WORKSPACE, first) is not None
 
 
 async def test_the_registered_schema_counts_and_its_hints_only_tighten(brain: Brain) -> None:
@@ -148,5 +148,5 @@ async def test_a_preview_answers_the_same_and_leaves_no_suggestion(brain: Brain)
     for response, is_stored in ((preview, False), (answered, True)):
         for each in response.suggestions:
             assert brain.suggester.issued(WORKSPACE, each.suggestion_id) is None
-            found = await suggestion(brain.store.events, WORKSPACE, each.suggestion_id)
+            found = await read_suggestion(brain.store.events, WORKSPACE, each.suggestion_id)
             assert (found is not None) == is_stored

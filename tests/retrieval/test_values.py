@@ -5,11 +5,16 @@ from collections.abc import Callable
 import pytest
 
 from aftercall.json_values import JsonValue
-from retrieval import read_table
-from retrieval.knowledge.values.forms import rewrite
-from retrieval.knowledge.values.likeness import name_similarity, nearest, refers, synonym_of
+from retrieval import read_word_table
+from retrieval.knowledge.values.forms import rewrite_form
+from retrieval.knowledge.values.likeness import (
+    name_similarity,
+    nearest_value,
+    refers_by_words,
+    synonym_of,
+)
 from retrieval.knowledge.values.parameters import JsonType
-from retrieval.knowledge.values.scalars import CastError, cast, number_in, unmarked
+from retrieval.knowledge.values.scalars import CastError, cast_value, number_in, strip_marks
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,7 @@ def test_a_cast_says_the_same_in_another_type(
     value: JsonValue, to: JsonType, expected: JsonValue
 ) -> None:
     """What the caller said is kept."""
-    result = cast(value, to)
+    result = cast_value(value, to)
     assert result == expected
     assert type(result) is type(expected)
 
@@ -42,7 +47,7 @@ def test_a_cast_says_the_same_in_another_type(
 def test_a_cast_that_would_be_a_guess_is_refused(value: JsonValue, to: JsonType) -> None:
     """Nothing is made up."""
     with pytest.raises(CastError):
-        cast(value, to)
+        cast_value(value, to)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +66,10 @@ def test_like_names_are_nearer_than_unlike_ones(
 @pytest.mark.parametrize(
     ("find", "value", "listed", "found"),
     [
-        (nearest, "mian", ["main", "feature/login"], ("main", "slip")),
-        (nearest, "Berlin", ["Europe/Berlin", "Asia/Tokyo"], ("Europe/Berlin", "last")),
-        (nearest, "dev", ["dev1", "dev2"], None), (nearest, "xyzzy", ["main", "develop"], None),
+        (nearest_value, "mian", ["main", "feature/login"], ("main", "slip")),
+        (nearest_value, "Berlin", ["Europe/Berlin", "Asia/Tokyo"], ("Europe/Berlin", "last")),
+        (nearest_value, "dev", ["dev1", "dev2"], None),
+        (nearest_value, "xyzzy", ["main", "develop"], None),
         (synonym_of, "ascending", ["asc", "desc"], ("asc", True)),
         (synonym_of, "Kilometers", ["km", "mi"], ("km", True)),
         (synonym_of, "done", ["open", "closed"], ("closed", False)),
@@ -86,7 +92,7 @@ def test_the_one_of_a_list_that_is_meant_is_named_or_none(
 )  # fmt: skip
 def test_one_number_is_read_out_of_a_text(text: str, expected: float) -> None:
     """With what stands around it, and however its thousands are marked."""
-    assert cast(text, "number") == expected
+    assert cast_value(text, "number") == expected
 
 
 @pytest.mark.parametrize(
@@ -97,7 +103,7 @@ def test_one_number_is_read_out_of_a_text(text: str, expected: float) -> None:
 def test_a_number_that_could_be_another_one_is_not_read(text: str) -> None:
     """Two numbers, a separator that can mean two things, a unit that the tool may not count in."""
     with pytest.raises(CastError):
-        cast(text, "number")
+        cast_value(text, "number")
 
 
 def test_a_unit_is_no_doubt_where_the_tool_counts_in_it() -> None:
@@ -128,7 +134,7 @@ OPPOSITES = ["include exclude", "source destination", "src dest", "from to", "st
 
 def test_no_two_opposites_mean_the_same() -> None:
     """Neither as they are nor in compounds, nor as values of a list."""
-    groups = read_table("knowledge/values/synonyms.toml")
+    groups = read_word_table("knowledge/values/synonyms.toml")
     for one, other in map(str.split, OPPOSITES):
         assert name_similarity(one, other) < 0.5
         assert name_similarity(f"{one}_id", f"{other}_id") < 0.7
@@ -149,7 +155,7 @@ def test_forms_are_rewritten_only_when_they_read_one_way(
     text: str, form: str, expected: str | None
 ) -> None:
     """03/04/2025 is two different days: it is left alone."""
-    assert rewrite(text, form) == expected
+    assert rewrite_form(text, form) == expected
 
 
 @pytest.mark.parametrize(
@@ -158,7 +164,7 @@ def test_forms_are_rewritten_only_when_they_read_one_way(
      ("#W12", "order_id", False), ("a", "path", False), ("order", "reason", False)],
 )  # fmt: skip
 def test_words_that_say_which_one_without_naming_it(text: str, name: str, says: bool) -> None:
-    assert refers(text, name) is says
+    assert refers_by_words(text, name) is says
 
 
 @pytest.mark.parametrize(
@@ -168,4 +174,4 @@ def test_words_that_say_which_one_without_naming_it(text: str, name: str, says: 
 )  # fmt: skip
 def test_marks_are_taken_off_what_says_something_without_them(text: str, bare: str) -> None:
     """Stars of a glob are no marks, and marks alone are the value."""
-    assert unmarked(text) == bare
+    assert strip_marks(text) == bare

@@ -53,7 +53,7 @@ def test_loose_json_is_its_object(text: str, read: JsonObject) -> None:
 def test_what_is_cut_off_is_never_completed(text: str) -> None:
     """An open bracket or quote may have had anything behind it."""
     assert arguments_of(text).parameters is None
-    assert arguments_of(text).recorded() == {
+    assert arguments_of(text).recorded_fields() == {
         "parameters": {},
         "parameters_known": False,
         "arguments_text": text,

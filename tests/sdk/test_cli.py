@@ -12,7 +12,7 @@ import pytest
 
 from aftercall import cli
 from aftercall.cli import frame
-from aftercall.cli.status import duration
+from aftercall.cli.status import show_duration
 from aftercall.errors import ConfigurationError
 from tests.sdk.loopback import Loopback, answer
 
@@ -201,7 +201,7 @@ def test_without_a_service_status_names_the_cure(capsys: pytest.CaptureFixture[s
 )
 def test_durations_are_told_in_their_two_largest_units(seconds: float, text: str) -> None:
     """Nobody wants to divide by 3,600."""
-    assert duration(seconds) == text
+    assert show_duration(seconds) == text
 
 
 def test_the_names_of_the_package_are_imported_when_they_are_used() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.cli.client_files import client_files, read_content, written
-from aftercall.cli.entries import unwrapped, wrapped
+from aftercall.cli.client_files import client_files, read_content, write_content
+from aftercall.cli.entries import unwrap_servers, wrap_servers
 from aftercall.cli.install import install, uninstall
 from aftercall.errors import ConfigurationError
 
@@ -98,12 +98,12 @@ def read(client: str) -> dict[str, Any]:
 def test_what_is_wrapped_comes_back(client: str) -> None:
     """In its order; wrapping twice is wrapping once, and by another command wrapping anew."""
     content = read(client)
-    changed, _ = wrapped(content, RUN)
+    changed, _ = wrap_servers(content, RUN)
     assert changed != content
-    assert wrapped(changed, RUN)[0] == changed
-    moved, before = (json.dumps(each) for each in (wrapped(changed, ["/new"])[0], changed))
+    assert wrap_servers(changed, RUN)[0] == changed
+    moved, before = (json.dumps(each) for each in (wrap_servers(changed, ["/new"])[0], changed))
     assert moved.count('"/new"') == before.count(f'"{RUN[0]}"') > 0
-    back, _ = unwrapped(changed)
+    back, _ = unwrap_servers(changed)
     bare = json.dumps(content).replace(', "args": []', "")
     assert json.dumps(back) == bare
 
@@ -112,14 +112,14 @@ def test_what_is_wrapped_comes_back(client: str) -> None:
 def test_a_file_is_written_as_it_was(ends: str) -> None:
     """With its indentation, its line ends and its last one."""
     for text in (DESKTOP, CODE, f"{DESKTOP}\n", DESKTOP.replace("  ", "\t")):
-        assert written(read_content(text), text) == text
+        assert write_content(read_content(text), text) == text
     with_ends = DESKTOP.replace("\n", ends)
-    assert written(read_content(with_ends), with_ends) == with_ends
+    assert write_content(read_content(with_ends), with_ends) == with_ends
 
 
 def test_an_entry_keeps_all_but_what_is_started() -> None:
     """Names, environments and the client's variables stay; the old command stands behind `--`."""
-    entries = servers(wrapped(read("desktop"), RUN, ["--mode", "shadow"])[0])
+    entries = servers(wrap_servers(read("desktop"), RUN, ["--mode", "shadow"])[0])
     assert entries["github"] == {
         "command": RUN[0],
         "args": ["gateway", "--server", "github", "--mode", "shadow", "--", "docker", "run"],
@@ -127,7 +127,7 @@ def test_an_entry_keeps_all_but_what_is_started() -> None:
     }
     words = ["gateway", "--server", "my-own", "--mode", "shadow", "--", "/usr/local/bin/own"]
     assert entries["my own"]["args"] == words
-    of_code = servers(wrapped(read("code"), RUN)[0])
+    of_code = servers(wrap_servers(read("code"), RUN)[0])
     assert of_code["wiki"] == {
         "type": "stdio",
         "command": RUN[0],
@@ -151,7 +151,7 @@ def test_an_entry_keeps_all_but_what_is_started() -> None:
 )
 def test_what_cannot_be_wrapped_is_left_and_said(client: str, name: str, why: str) -> None:
     """A server that would stop working behind the gateway stays as it is."""
-    changed, lines = wrapped(read(client), RUN)
+    changed, lines = wrap_servers(read(client), RUN)
     assert servers(changed)[name] == servers(read(client))[name]
     [line] = [line for line in lines if line.startswith(f"  {name}: left as it is: ")]
     assert why in line
@@ -159,12 +159,12 @@ def test_what_cannot_be_wrapped_is_left_and_said(client: str, name: str, why: st
 
 def test_what_the_user_changed_since_stays_changed() -> None:
     """Entries that were edited, added, removed or written anew by the client come back right."""
-    content, _ = wrapped(read("desktop"), RUN)
+    content, _ = wrap_servers(read("desktop"), RUN)
     content["mcpServers"]["filesystem"]["args"].append("/Users/me/Music")
     content["mcpServers"]["new"] = {"command": "new"}
     content["mcpServers"]["github"]["env"]["GITHUB_HOST"] = "ghe.example"
     del content["mcpServers"]["my own"]
-    back = servers(unwrapped(content)[0])
+    back = servers(unwrap_servers(content)[0])
     expected = servers(read("desktop"))
     assert back["filesystem"]["args"] == [*expected["filesystem"]["args"], "/Users/me/Music"]
     assert back["github"]["env"] == {"GITHUB_TOKEN": TOKEN, "GITHUB_HOST": "ghe.example"}
@@ -184,12 +184,12 @@ def test_any_file_comes_back(entries: dict[str, Any], indent: Any) -> None:
     """Whatever commands, names and words there are, comment signs and quotes among them."""
     text = json.dumps({"mcpServers": entries}, indent=indent)
     assert read_content(text) == {"mcpServers": entries}
-    changed, _ = wrapped(read_content(text), RUN)
-    assert read_content(written(changed, text)) == changed
+    changed, _ = wrap_servers(read_content(text), RUN)
+    assert read_content(write_content(changed, text)) == changed
     for name, entry in changed["mcpServers"].items():
         old = entries[name]
         assert entry["args"][4:] == [old["command"], *old.get("args", [])]
-    assert unwrapped(changed)[0]["mcpServers"] == {
+    assert unwrap_servers(changed)[0]["mcpServers"] == {
         name: {key: each for key, each in entry.items() if each or key != "args"}
         for name, entry in entries.items()
     }

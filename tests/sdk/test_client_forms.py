@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from aftercall.cli.client_files import known_clients, read_content
-from aftercall.cli.entries import unwrapped, wrapped
+from aftercall.cli.entries import unwrap_servers, wrap_servers
 from aftercall.cli.hook_files import installed_hooks
 from aftercall.cli.install import install, uninstall
 from aftercall.plugins import plugin_text
@@ -212,7 +212,7 @@ def changed(client: str) -> Any:
     place, text = FILES[client]
     told = known_clients()[client]
     content = read_content(text, Path(place).suffix)
-    made, _ = wrapped(content, RUN, keys=told.keys, form=told.form)
+    made, _ = wrap_servers(content, RUN, keys=told.keys, form=told.form)
     return json.loads(json.dumps(made))
 
 
@@ -274,7 +274,7 @@ def test_what_was_changed_since_stays(client: str, home: Path) -> None:
     content = read_content(text, path.suffix)
     assert "mine" in content
     assert "gateway" not in text
-    assert unwrapped(content, keys=told.keys, form=told.form)[0] == content
+    assert unwrap_servers(content, keys=told.keys, form=told.form)[0] == content
     before = read_content(FILES[client][1], path.suffix)
     assert {key: value for key, value in content.items() if key != "mine"} == before
 
@@ -289,7 +289,7 @@ def test_what_cannot_be_wrapped_is_named_with_its_reason() -> None:
         "own": {"command": "aftercall", "args": ["mcp"]},
         "text": {"command": "npx", "args": "-y docs"},
     }
-    _, lines = wrapped({"mcpServers": entries}, RUN)
+    _, lines = wrap_servers({"mcpServers": entries}, RUN)
     words = ("SSE", "HTTP", "login", "parameters", "neither", "own", "list")
     for line, name, word in zip(lines, entries, words, strict=True):
         assert line.startswith(f"  {name}: left as it is: ")

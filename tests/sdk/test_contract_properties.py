@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aftercall.contracts import Deliverable, canonical, check
+from aftercall.contracts import Deliverable, check, to_canonical
 from aftercall.contracts.deliverables import items_of, members_of
-from aftercall.json_patch import value_at
+from aftercall.json_patch import value_at_pointer
 from aftercall.json_values import JsonValue, canonical_json
 from tests.sdk.strategies import json_values
 
@@ -63,7 +63,7 @@ def test_every_path_points_to_a_place_of_the_value(value: Any, wanted: Deliverab
     assert check(value, wanted) == violations
     for violation in violations:
         canonical_json(asdict(violation))
-        place = value_at(value, violation.path) if violation.path else value
+        place = value_at_pointer(value, violation.path) if violation.path else value
         if violation.mismatch == "required":
             assert violation.expected not in place
 
@@ -73,8 +73,8 @@ def test_every_path_points_to_a_place_of_the_value(value: Any, wanted: Deliverab
 def test_a_canonical_shape_is_final_and_keeps_every_value(wanted: Deliverable, value: Any) -> None:
     """Keys and containers only: the leaves are the same, each as often as before."""
     before = canonical_json(value)
-    shaped = canonical(value, wanted)
-    assert canonical(shaped, wanted) is shaped
+    shaped = to_canonical(value, wanted)
+    assert to_canonical(shaped, wanted) is shaped
     assert _leaves_of(shaped) == _leaves_of(value)
     assert canonical_json(value) == before
 

@@ -11,9 +11,9 @@ from aftercall.contracts import (
     ContractViolationError,
     Deliverable,
     Violation,
-    canonical,
     check,
     checked,
+    to_canonical,
 )
 from aftercall.errors import ConfigurationError
 from aftercall.executors import ToolFailedError
@@ -301,7 +301,7 @@ def test_keys_and_containers_are_brought_into_shape(
     value: object, wanted: object, expected: object
 ) -> None:
     """What differs in style or in an envelope only is what was asked for."""
-    assert canonical(value, Deliverable.from_dict(wanted)) == expected
+    assert to_canonical(value, Deliverable.from_dict(wanted)) == expected
 
 
 @pytest.mark.parametrize(
@@ -317,4 +317,4 @@ def test_keys_and_containers_are_brought_into_shape(
 )  # fmt: skip
 def test_what_could_mean_something_else_stays_as_it_is(value: object, wanted: object) -> None:
     """Synonyms, two candidates, prose, other keys beside the envelope: the check will say so."""
-    assert canonical(value, Deliverable.from_dict(wanted)) is value
+    assert to_canonical(value, Deliverable.from_dict(wanted)) is value

@@ -12,7 +12,7 @@ from aftercall.evolution.checks import (
     CheckReport,
     HiddenValues,
     RejectedCodeError,
-    accept,
+    accept_code,
     run_checks,
 )
 from aftercall.redaction import DEFAULT_REDACTOR
@@ -40,7 +40,7 @@ NEW = "def shout(text=''):\n    return text.upper()\n"
 )
 def test_code_that_is_not_whole_new_and_readable_is_rejected(code: str, said: str) -> None:
     with pytest.raises(RejectedCodeError, match=said):
-        accept(code, known=(OLD,))
+        accept_code(code, known=(OLD,))
 
 
 def test_secrets_of_a_source_are_hidden_and_come_back() -> None:
@@ -52,11 +52,11 @@ def test_secrets_of_a_source_are_hidden_and_come_back() -> None:
     hidden = HiddenValues(source, DEFAULT_REDACTOR)
     assert secret not in hidden.source
     assert "hunter22x" not in hidden.source
-    assert hidden.restore(hidden.source) == source
-    assert hidden.restore(hidden.source + "more = 1\n") == source + "more = 1\n"
-    assert secret not in hidden.hide(f"it printed {secret}!")
+    assert hidden.restore_values(hidden.source) == source
+    assert hidden.restore_values(hidden.source + "more = 1\n") == source + "more = 1\n"
+    assert secret not in hidden.hide_secrets(f"it printed {secret}!")
     with pytest.raises(RejectedCodeError, match="stands for nothing"):
-        hidden.restore('x = "[redacted:source:99]"')
+        hidden.restore_values('x = "[redacted:source:99]"')
 
 
 async def run(script: str, *, code: str = NEW, **settings: object) -> CheckReport:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from aftercall.explain import explain
+from aftercall.explain import explain_error
 from aftercall.models import Execution, WireModel
 from service.errors import MAX_MESSAGE, safe_message
 from tests.service.running_service import execution
@@ -16,7 +16,7 @@ from tests.service.running_service import execution
 def explained(model: type[WireModel], value: object) -> str:
     with pytest.raises(ValidationError) as caught:
         model.model_validate(value)
-    return explain(caught.value, model)
+    return explain_error(caught.value, model)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from aftercall.json_patch import (
     Operation,
     apply,
     diff,
+    make_pointer,
     parse_pointer,
-    pointer,
     same_json,
 )
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.leaves import leaves
+from aftercall.leaves import leaves_by_path
 from tests.sdk import trees
 from tests.sdk.strategies import json_objects, texts
 
@@ -58,8 +58,8 @@ def test_what_is_the_same_at_the_same_place_is_not_named(
     """No operation replaces a leaf that both hold, in objects and in lists of the same length."""
     before, after = pair
     operations = diff(before, after)
-    then = leaves(after)
-    for path, value in leaves(before).items():
+    then = leaves_by_path(after)
+    for path, value in leaves_by_path(before).items():
         if path in then and same_json(value, then[path]) and _is_in_place(before, after, path):
             assert trees.named_by(before, path, operations) == path
 
@@ -136,7 +136,7 @@ def test_lists_are_compared_by_their_elements(
 @given(st.lists(texts))
 def test_pointers_are_read_as_they_were_written(parts: list[str]) -> None:
     """Slashes and tildes in names survive (RFC 6901)."""
-    assert parse_pointer(pointer(parts)) == parts
+    assert parse_pointer(make_pointer(parts)) == parts
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from copy import deepcopy
 import pytest
 from hypothesis import given
 
-from aftercall.json_patch import JsonPatchError, Operation, apply, diff, same_json, value_at
+from aftercall.json_patch import JsonPatchError, Operation, apply, diff, same_json, value_at_pointer
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.leaves import leaves, untouched_leaves_changed
+from aftercall.leaves import leaves_by_path, untouched_leaves_changed
 from tests.sdk.strategies import json_objects
 from tests.sdk.trees import edited_pairs, named_by, operation_lists
 
@@ -21,7 +21,7 @@ CALL: JsonObject = {
 
 def test_the_leaves_are_scalars_and_empty_containers() -> None:
     """Each stands under its JSON Pointer, escaped as RFC 6901 says; types are as they were."""
-    assert leaves(CALL) == {
+    assert leaves_by_path(CALL) == {
         "/files/0/file_path": "a.py",
         "/files/0/contents": "    return 2\n",
         "/files/1/contents": "x;",
@@ -29,14 +29,16 @@ def test_the_leaves_are_scalars_and_empty_containers() -> None:
         "/tags": [],
         "/~0a~1b/": None,
     }
-    assert (leaves({}), leaves(5)) == ({"": {}}, {"": 5})
+    assert (leaves_by_path({}), leaves_by_path(5)) == ({"": {}}, {"": 5})
 
 
 @given(json_objects)
 def test_each_leaf_is_found_under_its_pointer(tree: JsonObject) -> None:
     """A pointer of a leaf leads to its value."""
-    found = leaves(tree)
-    assert all(same_json(value_at(tree, path), value) for path, value in found.items() if path)
+    found = leaves_by_path(tree)
+    assert all(
+        same_json(value_at_pointer(tree, path), value) for path, value in found.items() if path
+    )
 
 
 @given(edited_pairs())
@@ -55,11 +57,11 @@ def test_operations_change_what_they_name_alone(drawn: tuple[JsonObject, list[Op
     before, operations = drawn
     after = apply(before, operations)
     assert untouched_leaves_changed(before, after, operations) == []
-    places = {path: named_by(before, path, operations) for path in leaves(before)}
+    places = {path: named_by(before, path, operations) for path in leaves_by_path(before)}
     for path, place in places.items():
         if place is None:
             continue
-        assert same_json(value_at(after, place), value_at(before, path))
+        assert same_json(value_at_pointer(after, place), value_at_pointer(before, path))
         broken = apply(after, [Operation("replace", place, value="changed by no one")])
         assert path in untouched_leaves_changed(before, broken, operations)
 

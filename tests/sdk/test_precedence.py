@@ -9,7 +9,7 @@ from aftercall.background import Precedence
 def test_nothing_is_waited_for_where_nobody_waits() -> None:
     """Most of the time."""
     started = time.monotonic()
-    Precedence().let(60)
+    Precedence().let_others(60)
     assert time.monotonic() - started < 30
 
 
@@ -18,7 +18,7 @@ def test_what_lets_others_go_first_goes_on_when_the_last_is_answered() -> None:
     answers, gone = Precedence(), threading.Event()
 
     def learn() -> None:
-        answers.let(60)
+        answers.let_others(60)
         gone.set()
 
     with answers:
@@ -34,5 +34,5 @@ def test_it_goes_on_beside_answers_without_a_pause() -> None:
     """Else nothing would be learned."""
     answers = Precedence()
     with answers:
-        answers.let(0.01)
+        answers.let_others(0.01)
     assert not answers.waiting

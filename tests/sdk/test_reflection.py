@@ -214,7 +214,7 @@ async def test_tools_that_rarely_fail_can_be_skipped(run: Run) -> None:
     """Below `min_failure_rate`, known from enough calls, nothing is asked."""
     rates = FailureRates()
     for _ in range(99):
-        rates.count((None, "rag_query"), failed=False)
+        rates.count_call((None, "rag_query"), failed=False)
     policy = ReflectionPolicy(min_failure_rate=0.05, base_backoff_s=0)
     _, skipped, _ = await run(PickyTool(), policy=policy, rates=rates)
     _, asked, _ = await run(PickyTool(), policy=policy, rates=FailureRates())

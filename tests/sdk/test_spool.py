@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.places import try_lock, unlock
+from aftercall.places import try_lock, unlock_file
 from aftercall.recording import spool as spool_module
 from aftercall.recording.spool import Spool
 
@@ -63,10 +63,10 @@ def test_order_does_not_depend_on_how_it_falls_into_segments(
     for batch in batches:
         assert spool.append(lines(*batch)) == 0
     expected = lines(*(number for batch in batches for number in batch))
-    assert spool.waiting() == len(expected)
+    assert spool.count_waiting() == len(expected)
     assert spool.holds_own() == bool(expected)
     assert drained(spool) == expected
-    assert spool.waiting() == 0
+    assert spool.count_waiting() == 0
     assert not spool.holds_own()
     assert list(folder.iterdir()) == []
 
@@ -78,7 +78,7 @@ def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
     one.append(lines(2))
     modes = [path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())]
     assert modes == [0o700, 0o600, 0o600]
-    with one.oldest() as first, two.oldest() as second, one.oldest() as third:
+    with one.lock_oldest() as first, two.lock_oldest() as second, one.lock_oldest() as third:
         assert (first.lines, second.lines) == (lines(1), lines(2))
         assert third is None
 
@@ -87,12 +87,12 @@ def test_nothing_is_added_to_a_segment_that_is_being_sent(folder: Path) -> None:
     """Its writer begins another, and what was not removed is sent first again."""
     writer, reader = open_spool(folder), open_spool(folder)
     writer.append(lines(1))
-    with reader.oldest() as segment:
+    with reader.lock_oldest() as segment:
         writer.append(lines(2))
         assert segment.lines == lines(1)
     assert not reader.holds_own()
     assert writer.holds_own()
-    assert reader.waiting() == 2
+    assert reader.count_waiting() == 2
     assert _one_segment(reader) == lines(1)
     assert drained(reader) == lines(2)
 
@@ -107,7 +107,7 @@ def test_what_a_killed_process_left_is_adopted(folder: Path) -> None:
         "spool.append([b'1', b'2'])\n"
         "descriptor = next(Path(sys.argv[1]).glob('*.jsonl'))\n"
         "os.write(os.open(descriptor, os.O_WRONLY | os.O_APPEND), b'{\"half')\n"
-        "segment = spool.oldest().__enter__()\n"
+        "segment = spool.lock_oldest().__enter__()\n"
         "print('ready', flush=True); time.sleep(60)\n"
     )
     killed_after(script, str(folder))
@@ -122,7 +122,7 @@ def test_what_is_being_sent_is_not_dropped(folder: Path) -> None:
     spool = open_spool(folder, max_bytes=40, segment_bytes=10)
     for number in (1, 2, 3, 4):
         spool.append(lines(number, width=9))
-    with spool.oldest() as segment:
+    with spool.lock_oldest() as segment:
         assert spool.append(lines(5, width=9)) == 1
         assert segment.lines == lines(1, width=9)
     assert drained(spool) == lines(1, 3, 4, 5, width=9)
@@ -160,7 +160,7 @@ def test_who_changes_segments_is_alone(
     """Others wait for the folder, and a segment that is erased from is not given to be sent."""
     spool, free = open_spool(folder), list[Path]()
     spool.append(lines(1))
-    reader = "sync_folder" if act == "append" else "_lines"
+    reader = "sync_folder" if act == "append" else "_whole_lines"
     at = getattr(spool_module, reader)
 
     def look(path: Path) -> object:
@@ -179,7 +179,7 @@ def test_who_changes_segments_is_alone(
     elif act == "send":
         assert _one_segment(spool) == lines(1)
     else:
-        assert spool.erase(lambda line: line == b"1") == 1
+        assert spool.erase_executions(lambda line: line == b"1") == 1
     assert free == []
 
 
@@ -189,15 +189,15 @@ def test_what_is_unlocked_is_free_though_a_fork_has_a_copy(tmp_path: Path) -> No
     assert held is not None
     assert try_lock(tmp_path / "lock", alone=False) is None
     copy = os.dup(held)
-    unlock(held)
+    unlock_file(held)
     again = try_lock(tmp_path / "lock", alone=True)
     os.close(copy)
     assert again is not None
-    unlock(again)
+    unlock_file(again)
 
 
 def _one_segment(spool: Spool) -> list[bytes]:
-    with spool.oldest() as segment:
+    with spool.lock_oldest() as segment:
         if segment is None:
             return []
         segment.remove()

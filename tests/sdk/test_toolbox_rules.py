@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.executors.protocol import ToolFailedError, ToolRefusedError, rejected, timed_out
+from aftercall.executors.protocol import (
+    ToolFailedError,
+    ToolRefusedError,
+    rejected_input,
+    timed_out,
+)
 from aftercall.models import ExecutionError, Promotion, RankedTool, Tool, ToolAnnotations, ToolSpec
 from aftercall.outcomes import make_error
 from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of
@@ -43,12 +48,12 @@ def play(plan: ResilientRules, *endings: ToolFailedError | None) -> list[str]:
     """Who was tried, in order, when attempts end so."""
     tried = []
     for ending in endings:
-        candidate = plan.next()
+        candidate = plan.next_candidate()
         if candidate is None:
             break
         tried.append(candidate.tool.tool_id)
-        plan.ended(candidate, ending)
-    while plan.next() is not None:
+        plan.end_attempt(candidate, ending)
+    while plan.next_candidate() is not None:
         raise AssertionError("somebody else would have been tried")
     return tried
 
@@ -58,7 +63,7 @@ def play(plan: ResilientRules, *endings: ToolFailedError | None) -> list[str]:
     [
         (NONE, failed(), {}, False),
         (NONE, timed_out(1, ""), {}, False),
-        (NONE, rejected("no"), {}, True),
+        (NONE, rejected_input("no"), {}, True),
         (NONE, ToolRefusedError("not here"), {}, True),
         (NONE, failed(), {"may_repeat": True}, True),
         (READS, failed(), {}, True),
@@ -82,7 +87,7 @@ def test_no_other_tool_is_tried_after_a_possible_side_effect(
     plan = rules(tool("a", annotations), tool("b"), **options)
     assert play(plan, failure, failed()) == (["a", "b"] if goes_on else ["a"])
     if not goes_on:
-        assert "may have had an effect" in plan.why()
+        assert "may have had an effect" in plan.explain_end()
         assert "may_repeat=True" in plan.skipped[0].why
         assert plan.to_evolve() is None
 
@@ -103,7 +108,11 @@ kinds = st.sampled_from(["success", "failed", "rejected", "refused"])
 
 
 def ending(kind: str) -> ToolFailedError | None:
-    endings = {"failed": failed(), "rejected": rejected("x"), "refused": ToolRefusedError("x")}
+    endings = {
+        "failed": failed(),
+        "rejected": rejected_input("x"),
+        "refused": ToolRefusedError("x"),
+    }
     return endings.get(kind)
 
 
@@ -115,8 +124,8 @@ def test_a_possible_effect_is_always_the_last_thing_that_happens(
     tools = [tool(f"t{n}", READS if reads else NONE) for n, (reads, _) in enumerate(plan_of)]
     plan = rules(*tools, max_attempts=most, may_repeat=may_repeat)
     endings = {f"t{n}": ending(kind) for n, (_, kind) in enumerate(plan_of)}
-    while (candidate := plan.next()) is not None:
-        plan.ended(candidate, endings[candidate.tool.tool_id])
+    while (candidate := plan.next_candidate()) is not None:
+        plan.end_attempt(candidate, endings[candidate.tool.tool_id])
     assert len(plan.tried) + len(plan.skipped) == len(tools)
     assert sum(failure is None or failure.ran for _, failure in plan.tried) <= most
     for candidate, failure in plan.tried[:-1]:

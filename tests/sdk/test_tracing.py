@@ -20,7 +20,7 @@ from aftercall import AsyncClient, Client
 from aftercall import span_export as sending
 from aftercall.adapters.hooks import CallHooks
 from aftercall.reflection import ReflectedResult, call_with_reflection, call_with_reflection_sync
-from aftercall.span_export import exporting
+from aftercall.span_export import export_spans
 from aftercall.tracing import TracingObserver
 from tests.sdk.loopback import Loopback
 from tests.sdk.scripted_advice import (
@@ -237,7 +237,9 @@ def test_a_question_that_is_not_answered_says_so(spans: Spans) -> None:
 def test_spans_are_sent_by_the_real_exporter() -> None:
     """OTLP over HTTP, packed; all that was traced has arrived when the block ends."""
     with Collector() as collector:
-        with exporting({"service.name": "mine"}, url=collector.url, close_within_s=10) as provider:
+        with export_spans(
+            {"service.name": "mine"}, url=collector.url, close_within_s=10
+        ) as provider:
             call_with_reflection_sync(
                 PickyTool(BAD).run, tool_name="rag_query", parameters=BAD, agent="a",
                 client=SyncScripted(), recorder=Records(), observers=[TracingObserver(provider)],
@@ -262,7 +264,7 @@ def test_a_collector_that_hangs_does_not_hold_up_the_end(
             return super().export(spans)
 
     monkeypatch.setattr(sending, "OTLPSpanExporter", lambda **_: Hanging())
-    with exporting({"service.name": "mine"}, url="http://x/", close_within_s=0.05) as provider:
+    with export_spans({"service.name": "mine"}, url="http://x/", close_within_s=0.05) as provider:
         provider.get_tracer("t").start_span("s").end()
     assert begun.wait(10)
     assert "not delivered in time" in caplog.text

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 from hypothesis import strategies as st
 
-from aftercall.json_patch import Operation, apply, parse_pointer, pointer
+from aftercall.json_patch import Operation, apply, make_pointer, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue
 
 _TEXTS = ("    return 2\n", "a", "", " b ", "`x` **y**;", '["discogs"]', "ü/~", "5", "line\r\n\t")
@@ -48,24 +48,24 @@ def operation(rng: random.Random, tree: JsonObject) -> Operation | None:
     """An operation that fits a tree, at any depth; None where it is empty."""
     known = places(tree)
     if not known or rng.random() < 0.1:
-        return Operation("add", pointer([rng.choice(_KEYS)]), value=value(rng, 2))
+        return Operation("add", make_pointer([rng.choice(_KEYS)]), value=value(rng, 2))
     path = rng.choice(known)
     kind = rng.random()
     if kind < 0.3:
-        return Operation("remove", pointer(path))
+        return Operation("remove", make_pointer(path))
     if kind < 0.6:
-        return Operation("replace", pointer(path), value=value(rng, 2))
+        return Operation("replace", make_pointer(path), value=value(rng, 2))
     within = tree
     for part in path:
         within = within[part]  # type: ignore[call-overload,index,assignment]  # it is there
     if isinstance(within, list):
         place: str | int = rng.choice([rng.randrange(len(within) + 1), "-"])
-        return Operation("add", pointer([*path, place]), value=value(rng, 2))
+        return Operation("add", make_pointer([*path, place]), value=value(rng, 2))
     if isinstance(within, dict):
-        return Operation("add", pointer([*path, rng.choice(_KEYS)]), value=value(rng, 2))
+        return Operation("add", make_pointer([*path, rng.choice(_KEYS)]), value=value(rng, 2))
     if isinstance(path[-1], int):  # an element: one more stands before it
-        return Operation("add", pointer(path), value=value(rng, 2))
-    return Operation("add", pointer([*path[:-1], rng.choice(_KEYS)]), value=value(rng, 2))
+        return Operation("add", make_pointer(path), value=value(rng, 2))
+    return Operation("add", make_pointer([*path[:-1], rng.choice(_KEYS)]), value=value(rng, 2))
 
 
 def operations(rng: random.Random, tree: JsonObject) -> list[Operation]:
@@ -106,7 +106,7 @@ def named_by(before: JsonObject, path: str, changes: Sequence[Operation]) -> str
             way[size] = part + 1
         elif change.op == "remove" and index < part:
             way[size] = part - 1
-    return pointer(way)
+    return make_pointer(way)
 
 
 def typed_path(tree: JsonValue, path: str) -> list[str | int]:

@@ -89,7 +89,7 @@ async def fill(service: InProcessClient) -> None:
     later = spec.model_copy(update={"version": "1.1.0", "evolved_from": "weather.forecast"})
     await service.put_tool("weather.forecast_2", later.model_copy(update={"name": "forecast_2"}))
     calls = taught_calls()
-    await service.context.intake.accept("default", calls)
+    await service.context.intake.accept_executions("default", calls)
     await service.context.indexer.catch_up()
     await service.mark_failure("weather.forecast", "rain on an island", "no such city")
     await service.correct(

@@ -20,8 +20,8 @@ import httpx2
 import uvloop
 
 from aftercall.models import Execution
-from aftercall.process import bind, http_server, url_of
-from mongo.records import Commit, Row, ToolKey, encoded
+from aftercall.process import bind_socket, http_server, url_of
+from mongo.records import Commit, Row, ToolKey, encode_json
 from retrieval.knowledge.memory import HEALTH, TROUBLE, USED, tool_row
 from retrieval.knowledge.rows.health import KnownHealth
 from service.context import Context, Lifecycle, open_context
@@ -137,7 +137,7 @@ def put_health(service: RunningService, known: Mapping[ToolKey, KnownHealth]) ->
     rows = []
     for tool, health in known.items():
         key = tool_row(tool)
-        data = encoded(health, sparse=True)
+        data = encode_json(health, sparse=True)
         rows += [
             Row(HEALTH.name, key, data, tool),
             Row(USED.name, key, tool=tool, rank=at),
@@ -149,7 +149,7 @@ def put_health(service: RunningService, known: Mapping[ToolKey, KnownHealth]) ->
 @contextmanager
 def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
     """Open the services of `settings` and serve them until the block ends."""
-    listener = bind("127.0.0.1", port)
+    listener = bind_socket("127.0.0.1", port)
     lifecycle = Lifecycle()
     server = http_server(
         create_app(settings, lifecycle), http=bounded_protocol(settings.limits), ws="none",

@@ -19,7 +19,7 @@ import pytest
 from aftercall.cli import main
 from embeddings.embedders import HashingEmbedder
 from ingest.nightly import NightlyJob
-from ingest.nightly_steps import expire
+from ingest.nightly_steps import expire_events
 from mongo.protocol import Store
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.knowledge.memory import Memory
@@ -159,7 +159,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def half_expired(folder: Path) -> None:
     """The base has learned all events but the latest, and half of them are gone."""
     async with opened(folder) as store:
-        events = await store.events.after("default", 0, 100)
+        events = await store.events.read_after("default", 0, 100)
         job = NightlyJob(
             store=store, memory=Memory(store), open_model=no_model, keeper=None,
             knowledge=store.knowledge, retention=timedelta(days=30), expire_all=True,
@@ -168,7 +168,7 @@ async def half_expired(folder: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             half = events[len(events) // 2].received_at
             patch.setattr("ingest.fold.MARGIN", events[-1].received_at - half)
-            done = await expire(job)
+            done = await expire_events(job)
         assert 0 < done["events"] < done["learned"] < len(events)
 
 
@@ -253,7 +253,7 @@ async def test_what_arrives_during_an_export_belongs_to_the_next(tmp_path: Path)
                 await store.events.append("default", [make_event(number)])
         counts = await imported(target, tmp_path / "a.gz")
         assert 600 <= counts["event"] < 600 + number - 1_000
-        heads = await target.events.heads()
+        heads = await target.events.read_heads()
         assert heads["default"].position == counts["event"]
 
 
@@ -277,7 +277,7 @@ async def test_an_import_that_was_interrupted_goes_on(
             assert not (tmp_path / "half.gz").exists()
         async with opened(tmp_path / "other") as other:
             await exported(other, tmp_path / "other.gz")
-        if await target.events.heads():
+        if await target.events.read_heads():
             with pytest.raises(ArchiveError, match="not empty"):
                 await imported(target, tmp_path / "other.gz")
         await imported(target, archive)
@@ -330,7 +330,7 @@ async def test_an_archive_of_another_version_says_what_to_do(
     async with opened(tmp_path / "target") as target:
         with pytest.raises(ArchiveError, match=r"version 99.*use the Aftercall that made it.*9\.9"):
             await import_store(target, ArchiveReader(buffered(told)))
-        assert await target.events.heads() == {}
+        assert await target.events.read_heads() == {}
         await refuse_half_imported(target.metadata)
 
 

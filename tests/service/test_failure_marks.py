@@ -120,7 +120,7 @@ def test_of_two_ids_with_one_name_the_last_put_is_meant_also_when_it_is_as_befor
     fitness.put(two, name=name)
     fitness.put(one, name=name)
     stored = on_loop(
-        fitness.service, fitness.service.context.memory.tool(ToolKey("default", None, name))
+        fitness.service, fitness.service.context.memory.find_tool(ToolKey("default", None, name))
     )
     assert stored is not None
     assert stored.tool.tool_id == one

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from mongo.records import ToolKey
-from retrieval.knowledge.rows.log import marks
+from retrieval.knowledge.rows.log import read_marks
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
 from tests.service.running_service import failure, on_loop
 from tests.service.test_bad_input import error_of
@@ -73,7 +73,7 @@ def test_what_a_mark_says_is_masked_and_bounded(fitness: Fitness) -> None:
     )
     fitness.learned()
     store = fitness.service.context.store
-    [mark] = on_loop(fitness.service, marks(store.events, ToolKey("default", None, name), 5))
+    [mark] = on_loop(fitness.service, read_marks(store.events, ToolKey("default", None, name), 5))
     assert len(mark.error_message) == 10_000
     assert mark.negative_tags == ("not-for-harbours",)
     assert fitness.best_answer(name, f"sail with {SECRET}").status_code == 200

@@ -19,12 +19,12 @@ import pytest
 
 from aftercall.errors import ConfigurationError
 from aftercall.recording import recorder
-from aftercall.recording.recorder import _subfolder
+from aftercall.recording.recorder import _service_folder
 from aftercall.recording.spool import Spool
 from aftercall.running import BASE_URL
 from mongo.records import Commit, Counter, Event
 from retrieval.knowledge.rows.counters import AGENT_FAILURE
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from retrieval.knowledge.rows.principals import agent_mark
 from service.archive import ArchiveReader
 from service.cli import forget as cli
@@ -147,11 +147,13 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     assert len(theirs) > 30
     await learn(tmp_path / "a", events)
     before = await answers(tmp_path / "a")
-    spool = Spool(tmp_path / "state" / "spool" / _subfolder(BASE_URL, ""), max_bytes=2**20)
+    spool = Spool(tmp_path / "state" / "spool" / _service_folder(BASE_URL, ""), max_bytes=2**20)
     monkeypatch.setattr(recorder, "state_folder", lambda: tmp_path / "state" / "spool")
     spool.append([b'{"agent":"eve","timestamp":"2026-01-01T00:00:00Z"}', b'{"agent":"x"}'])
     gone = await asyncio.to_thread(asyncio.run, cli.forget_now(settings(tmp_path / "a"), whose))
-    assert spool.waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.key_id else 1)
+    assert (
+        spool.count_waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.key_id else 1)
+    )
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
     await asyncio.to_thread(asyncio.run, rebuild_store(settings(tmp_path / "b"), lambda _: None))
@@ -175,17 +177,19 @@ async def test_no_row_of_the_base_names_it(tmp_path: Path) -> None:
         for event in events:
             await store.events.append(WORKSPACE, [event])
         await service.context.indexer.catch_up()
-        rows = await store.knowledge.scan(WORKSPACE, None, 10_000, by="serial")
+        rows = await store.knowledge.scan_rows(WORKSPACE, None, 10_000, by="serial")
         base = await store.open_generation(0)
         counted = {Counter(f"{AGENT_FAILURE}{name}", 1): 7 for name in ("eve", "x")}
         await base.commit(Commit(WORKSPACE, put=rows, counters=counted))
         gone = await forget_events(store, Forgotten(workspace=WORKSPACE, agent="eve"))
-        left = await base.scan(WORKSPACE, None, 10_000, by="serial")
+        left = await base.scan_rows(WORKSPACE, None, 10_000, by="serial")
         assert gone["expired rows"] == len(rows) - len(left) > 0
         assert left
         marks = [b'"eve"', agent_mark("eve").encode(), agent_mark(f"{KEY}\x1eeve")[-12:].encode()]
         assert [row.key for row in left if any(mark in row.data for mark in marks)] == []
-        [kept] = await base.sums(WORKSPACE, [f"{AGENT_FAILURE}*"], since=0, until=9, by=("what",))
+        [kept] = await base.sum_counters(
+            WORKSPACE, [f"{AGENT_FAILURE}*"], since=0, until=9, by=("what",)
+        )
         assert (kept.what, kept.number) == (f"{AGENT_FAILURE}x", 7)
 
 
@@ -199,7 +203,7 @@ def test_nothing_is_forgotten_without_a_name(tmp_path: Path) -> None:
 
 
 async def is_learned(service: RunningService) -> bool:
-    return not (await counts(service.context.store)).pending
+    return not (await count_rows(service.context.store)).pending
 
 
 def test_an_admin_looks_at_exports_and_empties_a_workspace_over_http(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
             here = await index_place(settings, service.context.store)
             same = await open_named(here, current.opened, service.context.embedder)
             wavering = Wavering(same, away)
-            await current.switch(cast("VectorIndex", wavering), current.opened)
+            await current.switch_index(cast("VectorIndex", wavering), current.opened)
             return wavering
 
         wavering = on_loop(service, waver())

@@ -45,14 +45,14 @@ def test_the_python_works(
     """All of it, one after the other, with the frameworks it names; calls are recorded."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("AFTERCALL_URL", service.url)
-    reflector._opened.cache_clear()
+    reflector._open_process.cache_clear()
     monkeypatch.chdir(tmp_path)  # the recipe of events writes a file
     source = "\n".join(blocks("python")).replace("http://127.0.0.1:8799", service.url)
     source += "\ncounted = count_books('whales')\nrecorder.close()\nclient.close()\n"
     names: dict[str, Any] = {"__name__": "recipes"}
     exec(compile(source, str(DOC), "exec"), names)  # noqa: S102  # our own document
-    own = reflector._opened(os.getpid())
-    reflector._opened.cache_clear()
+    own = reflector._open_process(os.getpid())
+    reflector._open_process.cache_clear()
     assert own is not None
     for each in own:  # they end with the process
         each.close()

@@ -38,9 +38,9 @@ async def test_what_is_restored_is_what_was_there(
 ) -> None:
     """Keys with their hashes, revoked ones too; the audit goes on, and holds."""
     assert await restore_keys(empty, await pack_keys(control)) == 2
-    assert await empty.keys() == await control.keys()
-    restored = await empty.entries(100)
-    before = await control.entries(100)
+    assert await empty.list_keys() == await control.list_keys()
+    restored = await empty.list_entries(100)
+    before = await control.list_entries(100)
     assert restored[2:] == before
     assert [entry.action for entry in restored[:2]] == ["key.restore"] * 2
     assert (await verify_audit(empty)).problem is None
@@ -70,8 +70,8 @@ async def test_a_damaged_file_is_refused_and_nothing_is_stored(
     """By its own checksum, before anything is written."""
     with pytest.raises(KeyArchiveError, match=words):
         await restore_keys(empty, damage(await pack_keys(control)))
-    assert not await empty.keys()
-    assert not await empty.entries(1)
+    assert not await empty.list_keys()
+    assert not await empty.list_entries(1)
 
 
 async def test_no_secret_is_in_the_file(empty: ControlStore) -> None:

@@ -118,8 +118,8 @@ async def test_a_slow_look_at_the_keys_hides_none_made_meanwhile(tmp_path: Path)
     has_read, may_end = asyncio.Event(), asyncio.Event()
 
     class SlowOnce(SqliteControl):
-        async def keys(self) -> list[StoredKey]:
-            found = await super().keys()
+        async def list_keys(self) -> list[StoredKey]:
+            found = await super().list_keys()
             if not has_read.is_set():
                 has_read.set()
                 await may_end.wait()
@@ -205,9 +205,9 @@ def test_every_event_says_whose_it_is(guarded: RunningService) -> None:
     )  # fmt: skip
     for kind in kinds:
         log = guarded.context.store.events
-        [event, *_] = on_loop(guarded, log.latest("who", kind, 5))
+        [event, *_] = on_loop(guarded, log.latest_events("who", kind, 5))
         assert event.principal == key_id(key), kind
-        assert on_loop(guarded, log.latest("default", kind, 5)) == []
+        assert on_loop(guarded, log.latest_events("default", kind, 5)) == []
 
 
 def test_a_recorder_sends_with_its_key_and_keeps_what_was_refused(

@@ -171,7 +171,7 @@ def test_what_is_told_of_a_tool_is_made_once(
         own_fitness.record(name, ok=True)
     own_fitness.learned()
     eventually(is_kept)
-    on_loop(own_fitness.service, own_fitness.service.context.indexer.rest())
+    on_loop(own_fitness.service, own_fitness.service.context.indexer.hand_over_known())
     assert is_kept()
     own_fitness.record("two", ok=True)
     own_fitness.learned()

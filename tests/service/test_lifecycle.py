@@ -17,7 +17,7 @@ import httpx2
 import pytest
 import uvicorn
 
-from aftercall.process import bind, url_of
+from aftercall.process import bind_socket, url_of
 from mongo.sqlite import files
 from service.context import Lifecycle
 from service.lifecycle import CannotOpenError, keep_doing, shorten_errors
@@ -194,7 +194,7 @@ def test_impossible_options_are_refused(
 def test_no_space_at_the_start_is_told_as_such(tmp_path: Path) -> None:
     """Not in the words for a call that was not stored: nobody has one to send again."""
     with pytest.raises(CannotOpenError, match="Free space") as told, shorten_errors(tmp_path):
-        raise files.full(tmp_path)
+        raise files.full_error(tmp_path)
     assert str(tmp_path) in str(told.value)
     assert "this call" not in str(told.value)
     assert "--data-dir" in str(told.value)
@@ -207,7 +207,7 @@ def test_status_tells_what_a_service_that_is_not_ready_does(tmp_path: Path) -> N
         create_app(hashing_settings(tmp_path), lifecycle), lifespan="off", log_config=None
     )
     server = uvicorn.Server(config)
-    with bind("127.0.0.1", 0) as listener:
+    with bind_socket("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -72,7 +72,7 @@ async def test_keys_that_vanish_while_it_runs_open_nothing(tmp_path: Path) -> No
     """Such as a collection that somebody drops."""
 
     class Emptied(SqliteControl):
-        async def keys(self) -> list[StoredKey]:
+        async def list_keys(self) -> list[StoredKey]:
             return []
 
     store = await open_sqlite_control(tmp_path)

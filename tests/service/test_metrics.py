@@ -247,8 +247,8 @@ def test_an_index_that_answers_do_without_is_counted(
     async def broken(*_: object) -> object:
         raise VectorIndexUnavailableError("away")
 
-    monkeypatch.setattr(EdgeIndex, "search", broken)
-    monkeypatch.setattr(EdgeIndex, "count", broken)
+    monkeypatch.setattr(EdgeIndex, "search_points", broken)
+    monkeypatch.setattr(EdgeIndex, "count_points", broken)
     assert ask(own_service)["suggestions"]
     assert own_service.client.post("/similar", json={"toolName": "t"}).status_code == 503
     page = scrape(own_service)
@@ -267,7 +267,7 @@ def test_a_store_that_hangs_does_not_hang_the_page(
         asked.append(store)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("service.metrics_page.counts", hang)
+    monkeypatch.setattr("service.metrics_page.count_rows", hang)
     pages = [scrape(own_service) for _ in range(2)]
     assert [page.of("aftercall_store_up", store="log") for page in pages] == [0, 0]
     assert len(asked) == 1

@@ -154,9 +154,9 @@ async def test_who_lost_the_lease_writes_nothing_and_keeps_no_report(
     async def overtaken(job: NightlyJob) -> dict[str, int]:
         await job.commit("w", [Row(CALIBRATION, "", b"{}")])
         seen = await store.leases.read(LEASE)
-        taken = await store.leases.take(LEASE, "elsewhere/1/x", seen)
+        taken = await store.leases.take_lease(LEASE, "elsewhere/1/x", seen)
         await store.knowledge.commit(Commit("w", [Row(CALIBRATION, "", b"{}")], lease=taken))
-        assert not knows or not await keeper.beat()
+        assert not knows or not await keeper.renew_lease()
         await job.commit("w", [Row(CALIBRATION, "", b"{}"), Row(PATTERN, "mine", b"{}")])
         return {}
 
@@ -194,7 +194,7 @@ def test_again_and_again_until_it_is_stopped(data: str, number: signal.Signals) 
 @pytest.mark.real
 async def test_a_run_that_is_told_to_stop_ends_at_once(store: Store, tmp_path: Path) -> None:
     """Also while it watches whether a holder on another machine lives."""
-    assert await store.leases.take(LEASE, "elsewhere/1/x", None) is not None
+    assert await store.leases.take_lease(LEASE, "elsewhere/1/x", None) is not None
     process = aftercall(
         "nightly", "--data-dir", str(tmp_path / "data"),
         environ={"AFTERCALL_INDEXING_LEASE_S": "600"},

@@ -47,9 +47,9 @@ def test_a_tag_may_be_that_of_each_alternative() -> None:
 def test_names_that_a_pattern_takes_are_known() -> None:
     """Others are not; a pattern that no engine can bound takes none."""
     view = view_of_schema(SCHEMAS["pattern properties"])
-    assert view.unknown({"url": "a", "x-trace": "b", "y-trace": "c"}) == ["y-trace"]
+    assert view.unknown_parameters({"url": "a", "x-trace": "b", "y-trace": "c"}) == ["y-trace"]
     broken = view_of_schema({"patternProperties": {"(?=a)": {}}})
-    assert broken.unknown({"a": 1}) == ["a"]
+    assert broken.unknown_parameters({"a": 1}) == ["a"]
 
 
 def test_openapi_is_written_as_json_schema() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 from aftercall.models import FailurePatternList
 from embeddings.protocol import Embedder
 from ingest.nightly import NightlyJob
-from ingest.nightly_steps import consolidate
-from mongo.records import Row, ToolKey, encoded
+from ingest.nightly_steps import consolidate_patterns
+from mongo.records import Row, ToolKey, encode_json
 from retrieval.knowledge.memory import PATTERN
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 from tests.service.fitness_client import fresh
@@ -27,7 +27,9 @@ def put(service: RunningService, **fields: Any) -> ConsolidatedPattern:
     )  # fmt: skip
     assert pattern.last_seen is not None
     tool = ToolKey("default", pattern.server_name, pattern.tool_name)
-    put_rows(service, Row(PATTERN, pattern.pattern_id, encoded(pattern), tool, rank=pattern.count))
+    put_rows(
+        service, Row(PATTERN, pattern.pattern_id, encode_json(pattern), tool, rank=pattern.count)
+    )
     return pattern
 
 
@@ -79,7 +81,7 @@ def consolidated(service: RunningService) -> None:
         store=context.store, memory=context.memory, open_model=open_model, keeper=None,
         knowledge=context.store.knowledge,
     )  # fmt: skip
-    on_loop(service, consolidate(job))
+    on_loop(service, consolidate_patterns(job))
 
 
 def test_a_pattern_that_a_suggestion_repaired_says_how(service: RunningService) -> None:

@@ -249,7 +249,7 @@ async def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
         assert status == 1
         assert "another rebuild is running" in err
         left = await store.leases.read(REBUILD)
-        assert await store.leases.take(REBUILD, "elsewhere/1/x", left) is not None
+        assert await store.leases.take_lease(REBUILD, "elsewhere/1/x", left) is not None
         status, _, err = await asyncio.to_thread(finished, *words, environ=LEASE)
         assert status == 0
         assert "the last rebuild job has not given its lease back: waiting some 2 s" in err
@@ -291,7 +291,7 @@ def test_vectors_that_are_gone_are_seen_and_rebuilt(tmp_path: Path) -> None:
         status: Callable[[], Any] = lambda: service.client.get("/status").json()  # noqa: E731  # short
         eventually(lambda: status()["pendingIndexing"] == 0)
         knowledge = service.context.store.knowledge
-        rows = on_loop(service, knowledge.scan("default", DOCUMENT.name, 20))
+        rows = on_loop(service, knowledge.scan_rows("default", DOCUMENT.name, 20))
         on_loop(service, service.context.index.delete([row.key for row in rows]))
         eventually(lambda: not status()["consistent"])
         assert status()["vectors"] == status()["documents"] - 20

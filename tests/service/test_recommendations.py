@@ -174,12 +174,12 @@ def test_nothing_is_changed_by_a_recommendation(own_fitness: Fitness) -> None:
     def everything() -> tuple[Any, ...]:
         paths = ("/tools", "/promotions", "/namespaces", "/namespaces/reader/promotion/history")
         answers = [service.client.get(path).text for path in paths]
-        return (*answers, on_loop(service, service.context.memory.health([key])))
+        return (*answers, on_loop(service, service.context.memory.read_health([key])))
 
     before = everything()
     found = listed(service)
     assert {each["kind"] for each in found} == {"repair", "tighten_contract", "split"}
-    assert on_loop(service, service.context.store.events.state("default", "review")) == []
+    assert on_loop(service, service.context.store.events.read_state("default", "review")) == []
     for each in found:
         put(service, each["recommendationId"], state="done")
     assert everything() == before

@@ -38,7 +38,7 @@ async def test_an_archive_of_the_release_is_imported_and_answers_alike(tmp_path:
     async with in_process(tmp_path, embedder="hashing") as service:
         with open_unpacked(str(ARCHIVE)) as stream:
             await import_store(service.context.store, ArchiveReader(stream))
-        await service.context.memory.follow()
+        await service.context.memory.follow_changes()
         await service.context.indexer.catch_up()
         await service.run_night()
         service.context.memory.forget_all()

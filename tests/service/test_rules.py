@@ -38,7 +38,9 @@ async def mend(
             )
             for part in (0, 1)
         ]  # fmt: skip
-        receipt = await service.context.intake.accept(WORKSPACE, calls, principal=principal)
+        receipt = await service.context.intake.accept_executions(
+            WORKSPACE, calls, principal=principal
+        )
         assert receipt.accepted == len(calls)
     for number in range(6):
         mark = FailureRecord(TOOL, f"{first}-{number}", None, "a", "b", "high", BEGIN)
@@ -127,7 +129,7 @@ async def test_where_nothing_was_learned_no_tool_is_read(
             )
             for number in range(3)
         ]  # fmt: skip
-        await service.context.intake.accept(WORKSPACE, failures)
+        await service.context.intake.accept_executions(WORKSPACE, failures)
         await service.context.indexer.catch_up()
         read = []
         knowledge = service.context.store.knowledge

@@ -7,7 +7,7 @@ import pytest
 
 from aftercall.models import Execution
 from mongo.records import ToolKey
-from retrieval.knowledge.rows.log import executions
+from retrieval.knowledge.rows.log import read_executions
 from retrieval.knowledge.session import recent_calls
 from tests.service.running_service import RunningService, execution, failure, on_loop
 
@@ -104,8 +104,8 @@ def test_an_erased_call_is_no_answer_and_takes_no_place(service: RunningService,
     before = similar(service, tool, **asked)
     assert queries(before)[0] == TOPICS[0]
     log = service.context.store.events
-    [stored] = on_loop(service, executions(log, "default", [calls[0]["executionId"]]))
-    on_loop(service, log.forget("default", [stored.position]))
+    [stored] = on_loop(service, read_executions(log, "default", [calls[0]["executionId"]]))
+    on_loop(service, log.forget_events("default", [stored.position]))
     after = queries(similar(service, tool, **asked))
     assert len(after) == 2
     assert TOPICS[0] not in after
@@ -118,13 +118,13 @@ def test_old_calls_of_another_shape_are_found_beyond_the_latest(
     old = execution(toolName=tool, parameters={"query": "billing", "filter": {"space": "hr"}})
     newer = [execution(toolName=tool, parameters={"query": f"q {n}", "topK": 5}) for n in range(9)]
     learned(service, old, *newer)
-    service.context.memory.calls.clear()
+    service.context.memory.calls.clear_calls()
     monkeypatch.setattr(recent_calls, "MAX_CALLS", 3)
     read = on_loop(service, service.context.memory.calls.of_tool(
         ToolKey("default", "rag-server", tool)))  # fmt: skip
     assert len(read) == 3
     assert queries(similar(service, tool, parameters=old["parameters"]))[0] == "billing"
-    service.context.memory.calls.clear()
+    service.context.memory.calls.clear_calls()
 
 
 def test_of_tools_with_few_calls_any_number_is_kept(service: RunningService, tool: str) -> None:
@@ -159,7 +159,7 @@ def test_words_that_few_calls_have_weigh_most() -> None:
         _recent({"query": f"common words here {name}", "top_k": 5})
         for name in ("otter", "badger", "heron")
     ]
-    words = recent_calls.words_of({"query": "badger"}, None)
+    words = recent_calls.words_of_call({"query": "badger"}, None)
     cosines = recent_calls.word_cosines(calls, words)
     assert max(cosines) == cosines[1]
     assert cosines[1] > 2 * cosines[0]
@@ -175,7 +175,7 @@ def _recent(parameters: dict[str, Any]) -> recent_calls.RecentCall:
         "owner",
         b"",
         "",
-        recent_calls.words_of(call.parameters, None),
+        recent_calls.words_of_call(call.parameters, None),
     )
 
 

@@ -267,4 +267,4 @@ def test_vectors_and_caches_are_asked_for_by_workspace(
         assert f"{tenant.mark}_query" in totals
         assert other.mark not in totals
     events = guarded.context.store.events
-    assert {*on_loop(guarded, events.heads())} >= {"red", "blue"}
+    assert {*on_loop(guarded, events.read_heads())} >= {"red", "blue"}

@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from aftercall import AsyncClient, Client
 from aftercall.reflection import call_with_reflection
-from aftercall.span_export import exporting
+from aftercall.span_export import export_spans
 from aftercall.stages import measured_by
 from aftercall.tracing import TracingObserver
 from service.context import Context, Lifecycle, open_context
@@ -190,7 +190,7 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
         raise RuntimeError("who-is-ill")
 
     await app.client.get(f"/executions/{execution()['executionId']}")
-    monkeypatch.setattr(type(app.context.store.events), "find", broken)
+    monkeypatch.setattr(type(app.context.store.events), "find_events", broken)
     await app.client.get(f"/executions/{execution()['executionId']}")
 
     missing, failed = app.requests()
@@ -202,7 +202,7 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
 
 @contextmanager
 def _sending(collector: Collector) -> Iterator[TracingObserver]:
-    with exporting({"service.name": "agent"}, url=collector.url, close_within_s=10) as provider:
+    with export_spans({"service.name": "agent"}, url=collector.url, close_within_s=10) as provider:
         yield TracingObserver(provider)
 
 

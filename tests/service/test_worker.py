@@ -11,7 +11,7 @@ import pytest
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
-from retrieval.knowledge.rows.log import counts
+from retrieval.knowledge.rows.log import count_rows
 from service.context import open_context
 from service.environment import environment_of
 from service.settings import Settings
@@ -54,12 +54,14 @@ def calls(count: int) -> list[Execution]:
 
 async def record(settings: Settings) -> None:
     async with opened_store(settings) as store:
-        await Intake(store.events, Redactor(), lambda: None).accept(WORKSPACE, calls(CALLS))
+        await Intake(store.events, Redactor(), lambda: None).accept_executions(
+            WORKSPACE, calls(CALLS)
+        )
 
 
 async def pending(settings: Settings) -> int:
     async with opened_store(settings) as store:
-        return (await counts(store)).pending
+        return (await count_rows(store)).pending
 
 
 @pytest.mark.real
@@ -102,7 +104,7 @@ async def test_a_service_that_leaves_learning_to_workers_records_only(tmp_path: 
     """What it stores stays queued for whoever learns."""
     settings = hashing_settings(tmp_path, indexing={"here": False})
     async with open_context(settings) as context:
-        await context.intake.accept(WORKSPACE, calls(1))
-        assert (await counts(context.store)).pending == 1
+        await context.intake.accept_executions(WORKSPACE, calls(1))
+        assert (await count_rows(context.store)).pending == 1
         await context.indexer.catch_up()
-        assert (await counts(context.store)).pending == 0
+        assert (await count_rows(context.store)).pending == 0

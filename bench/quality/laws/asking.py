@@ -23,7 +23,7 @@ from aftercall.reflection.retry_rules import ReflectionPolicy, RetryRules, apply
 from bench.quality.brain import START, WORKSPACE, Brain
 from bench.quality.laws.case import Case, Past
 from bench.quality.trial import Json
-from retrieval.answers.check import check
+from retrieval.answers.check import answer_check
 
 SURE = ReflectionPolicy().min_confidence
 """Confidence above which a client follows a suggestion that is safe."""
@@ -133,7 +133,7 @@ class Asker:
             session_id=case.session, input_schema=case.schema,
         )  # fmt: skip
         suggester = self._brain.suggester
-        return await check(
+        return await answer_check(
             workspace, CheckRequest(call=call, annotations=case.hints), memory=suggester.memory,
             redactor=suggester.redactor, quorum=QUORUM, principal=case.principal,
         )  # fmt: skip
@@ -155,7 +155,9 @@ class Asker:
             batch = told[start : start + case.batch]
             for principal, of_one in groupby(batch, lambda each: each[0].principal):
                 records = [execution for _, execution in of_one]
-                receipt = await self._brain.intake.accept(workspace, records, principal=principal)
+                receipt = await self._brain.intake.accept_executions(
+                    workspace, records, principal=principal
+                )
                 assert not receipt.rejected, receipt.rejected[:3]
             await self._brain.indexer.catch_up()
 

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from aftercall.change_classes import destroys, qualifiers_of, reads_only
+from aftercall.change_classes import is_destroying, qualifiers_of, reads_only
 from aftercall.json_patch import same_json
 from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, is_secret
@@ -50,7 +50,7 @@ def _renamed_tool(case: Case) -> str:
     nouns = [
         word
         for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", case.tool)
-        if not (reads_only(word, None) or destroys(word, None))
+        if not (reads_only(word, None) or is_destroying(word, None))
         and reads_only(f"get_{word}", None)
         and word.lower() not in call_words | known_words
         and word.lower().rstrip("s") not in call_words | known_words

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from retrieval.answers.proposers.case import Case, Option, one, put
+from retrieval.answers.proposers.case import Case, Option, one_edit, put
 from retrieval.answers.proposers.registry import Proposer
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
@@ -25,7 +25,7 @@ def _options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     value = case.parameters.get(fault.parameter or "")
     number = number_of(value) if isinstance(value, str) else None
     if fault.parameter is not None and number is not None and "integer" in fault.expected_types:
-        yield one(index, put(case, fault.parameter, number), "a Roman numeral", _NEW, "schema")
+        yield one_edit(index, put(case, fault.parameter, number), "a Roman numeral", _NEW, "schema")
 
 
 ROMAN = Proposer("example.roman", frozenset({"wrong_type"}), _options)

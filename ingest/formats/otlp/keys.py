@@ -170,18 +170,18 @@ class UnreadArgumentsError(BadSpanError):
         self.text = text
 
 
-def kind_of(value: object) -> str:
+def span_kind(value: object) -> str:
     """Return what a value is, in words for people."""
     return _KINDS.get(type(value), "a number")
 
 
-def text_of(value: object, key: str) -> str | None:
+def span_text(value: object, key: str) -> str | None:
     """Return a value that has to be text; None for nothing, and for the empty text."""
     if value is None or isinstance(value, str):
         return clean_text(value) if value else None
     if isinstance(value, Unusable):
         raise BadSpanError(f"{key} {value.problem}")
-    raise BadSpanError(f"{key} is {kind_of(value)}; it must be text")
+    raise BadSpanError(f"{key} is {span_kind(value)}; it must be text")
 
 
 def loose_text(value: object) -> str | None:
@@ -196,12 +196,12 @@ def loose_text(value: object) -> str | None:
     return str(value)
 
 
-def bounded_name(value: str) -> str:
+def span_name(value: str) -> str:
     """Return a name that the wire takes."""
     return bounded_text(value, MAX_NAME)
 
 
-def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
+def span_arguments(value: object, *, named: bool) -> dict[str, Any]:
     """Return the arguments of a call.
 
     An object, its text in (loose) JSON, or (from Python) its `repr`.
@@ -209,7 +209,7 @@ def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
     Where they are not always `named`, any other text is the tool's one argument, called `input`.
     """
     if isinstance(value, bytes):
-        value = _decoded(value)
+        value = _decode_bytes(value)
     if isinstance(value, dict):
         return value
     if isinstance(value, str):
@@ -222,10 +222,10 @@ def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
             return {UNNAMED: value}
     if isinstance(value, Unusable):
         raise BadSpanError(f"the arguments: the attribute {value.problem}")
-    raise BadSpanError(f"the arguments are {kind_of(value)}; they must be a JSON object")
+    raise BadSpanError(f"the arguments are {span_kind(value)}; they must be a JSON object")
 
 
-def unwrapped(value: object, members: tuple[str, ...]) -> object:
+def unwrap_member(value: object, members: tuple[str, ...]) -> object:
     """Return what the first of the members holds, of an object or its JSON.
 
     Else the value itself.
@@ -261,12 +261,12 @@ def _object_in(text: str) -> dict[str, Any]:
     raise UnreadArgumentsError(text)
 
 
-def result_of(value: object) -> JsonValue:
+def span_result(value: object) -> JsonValue:
     """Return a result, bounded: objects and lists in JSON as such, all other text as it is."""
     if isinstance(value, bytes):
-        value = _decoded(value)
+        value = _decode_bytes(value)
     if isinstance(value, Unusable | bytes):
-        return f"<{kind_of(value) if isinstance(value, bytes) else value.problem}>"
+        return f"<{span_kind(value) if isinstance(value, bytes) else value.problem}>"
     if isinstance(value, str) and value[:1] in {"{", "["} and len(value) <= _MAX_PARSED_RESULT:
         with suppress(ValueError):
             value = from_json(value)
@@ -308,7 +308,7 @@ def _read_object(value: object) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def words_of(result: JsonValue) -> str | None:
+def span_words(result: JsonValue) -> str | None:
     """Return the words in a failed call's result: MCP's text contents, or the text that it is."""
     content = result.get("content") if isinstance(result, dict) else result
     if isinstance(content, str):
@@ -318,7 +318,7 @@ def words_of(result: JsonValue) -> str | None:
     return "\n".join(text for text in texts if isinstance(text, str)) or None
 
 
-def _decoded(value: bytes) -> str | bytes:
+def _decode_bytes(value: bytes) -> str | bytes:
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -41,14 +41,14 @@ from ingest.formats.otlp.keys import (
     MAX_NAME,
     BadSpanError,
     UnreadArgumentsError,
-    arguments_of,
-    bounded_name,
     loose_text,
-    result_of,
     schema_of,
-    text_of,
-    unwrapped,
-    words_of,
+    span_arguments,
+    span_name,
+    span_result,
+    span_text,
+    span_words,
+    unwrap_member,
 )
 from ingest.formats.otlp.spans import (
     ERROR_STATUS,
@@ -59,7 +59,7 @@ from ingest.formats.otlp.spans import (
     Span,
     json_spans,
     protobuf_spans,
-    where,
+    show_place,
 )
 
 _ARGUMENTS = (keys.TOOL_ARGUMENTS, keys.PYDANTIC_AI_ARGUMENTS, keys.GOOGLE_ADK_ARGUMENTS)
@@ -141,40 +141,40 @@ class _Family:
 
     def agent_of(self, span: Span) -> str:
         """Its own agent, else the nearest ancestor's, else its service, else `unknown`."""
-        above = (each.agent for each in self._above(span) if each.agent)
+        above = (each.agent for each in self._spans_above(span) if each.agent)
         name = _agent_in(span.attributes) or next(above, None)
         if name is None and span.kind != SERVER_KIND:  # a server's span is the tool's service
             name = loose_text(span.resource.get(keys.SERVICE_NAME))
             if name is not None and name.startswith(_UNNAMED_SERVICE):
                 name = None
-        return bounded_name(name) if name else "unknown"
+        return span_name(name) if name else "unknown"
 
     def session_of(self, span: Span) -> str:
         """Its own session, else the nearest ancestor's, else its MCP session, else its trace.
 
         An MCP session's id is hashed, since anyone who knows it can speak in the session.
         """
-        above = (each.session for each in self._above(span) if each.session)
+        above = (each.session for each in self._spans_above(span) if each.session)
         session = _session_in(span.attributes) or next(above, None)
         if session is not None:
-            return session if len(session) <= MAX_NAME else _digest(session)
+            return session if len(session) <= MAX_NAME else _digest_secret(session)
         mcp_session = loose_text(span.attributes.get(keys.MCP_SESSION))
-        return _digest(mcp_session) if mcp_session else span.trace_id
+        return _digest_secret(mcp_session) if mcp_session else span.trace_id
 
     def has_outer(self, span: Span, call: ToolCall) -> bool:
-        """Whether an ancestor shows the same call, such as an agent framework above an MCP client.
+        """Return whether an ancestor shows the same call, such as an agent framework.
 
         The same is one of the same tool, unless id or arguments differ, or an agent stands between.
         """
         inner = _Known(None, None, begins_agent=False, call=call)
-        for outer in self._above(span):
+        for outer in self._spans_above(span):
             if _is_same(outer, inner):
                 return True
             if outer.begins_agent:
                 return False
         return False
 
-    def _above(self, span: Span) -> Iterator[_Known]:
+    def _spans_above(self, span: Span) -> Iterator[_Known]:
         key = span.trace_id + span.span_id
         for _ in range(_MAX_CLIMB):
             if (parent := self._parents.get(key)) is None:
@@ -223,7 +223,7 @@ def _mcp_call(span: Span) -> ToolCall | None:
     if server is None and span.kind == SERVER_KIND:
         server = loose_text(span.resource.get(keys.SERVICE_NAME))
     return ToolCall(
-        name=text_of(attributes.get(keys.TOOL_NAME), keys.TOOL_NAME) or (target.strip() or None),
+        name=span_text(attributes.get(keys.TOOL_NAME), keys.TOOL_NAME) or (target.strip() or None),
         named_arguments=True,
         server_name=server,
         error_code=code,
@@ -239,13 +239,16 @@ def _genai_call(span: Span) -> ToolCall | None:
     is_other = operation != keys.EXECUTE_TOOL or method != keys.TOOLS_CALL
     if is_other or attributes.keys().isdisjoint(_SIGNS):
         return None
-    name = text_of(attributes.get(keys.TOOL_NAME), keys.TOOL_NAME)
+    name = span_text(attributes.get(keys.TOOL_NAME), keys.TOOL_NAME)
     for prefix in _PREFIXES:
         if name is None and span.name.startswith(prefix):
             name = span.name.removeprefix(prefix).strip() or None
     if name == _MERGED:
         return None
-    arguments, result = _first(attributes, _ARGUMENTS), _first(attributes, _RESULTS)
+    arguments, result = (
+        _first_attribute(attributes, _ARGUMENTS),
+        _first_attribute(attributes, _RESULTS),
+    )
     return ToolCall(
         name=name,
         call_id=loose_text(attributes.get(keys.TOOL_CALL_ID)),
@@ -260,10 +263,10 @@ def _openinference_call(span: Span) -> ToolCall | None:
     if not isinstance(kind, str) or kind.upper() != "TOOL":
         return None
     return ToolCall(
-        name=text_of(attributes.get(keys.OI_TOOL_NAME), keys.OI_TOOL_NAME) or span.name or None,
+        name=span_text(attributes.get(keys.OI_TOOL_NAME), keys.OI_TOOL_NAME) or span.name or None,
         call_id=loose_text(attributes.get(keys.OI_TOOL_ID)),
         arguments=keys.arguments_for_schema(attributes.get(keys.OI_SCHEMA))
-        if (said := _first(attributes, (keys.OI_INPUT, keys.OI_ARGUMENTS))) is None
+        if (said := _first_attribute(attributes, (keys.OI_INPUT, keys.OI_ARGUMENTS))) is None
         else said,
         result=attributes.get(keys.OI_OUTPUT),
         input_schema=schema_of(attributes.get(keys.OI_SCHEMA))
@@ -279,13 +282,13 @@ def _vendor_call(span: Span) -> ToolCall | None:
             return ToolCall(
                 name=name or span.name or None,
                 call_id=loose_text(attributes.get(vendor.call_id)) if vendor.call_id else None,
-                arguments=unwrapped(attributes.get(vendor.arguments), vendor.wrapped),
-                result=unwrapped(attributes.get(vendor.result), ("output",)),
+                arguments=unwrap_member(attributes.get(vendor.arguments), vendor.wrapped),
+                result=unwrap_member(attributes.get(vendor.result), ("output",)),
             )
     return None
 
 
-def _first(attributes: Attributes, names: tuple[str, ...]) -> object:
+def _first_attribute(attributes: Attributes, names: tuple[str, ...]) -> object:
     return next((value for name in names if (value := attributes.get(name)) is not None), None)
 
 
@@ -293,7 +296,7 @@ def _first_text(attributes: Attributes, *names: str) -> str | None:
     return next((text for name in names if (text := loose_text(attributes.get(name)))), None)
 
 
-def read_json(value: object) -> Iterator[Placed]:
+def read_otlp_json(value: object) -> Iterator[Placed]:
     """Yield what one `ExportTraceServiceRequest` (or `TracesData`) states, of parsed JSON.
 
     What is wrong with the whole is raised at once.
@@ -302,7 +305,7 @@ def read_json(value: object) -> Iterator[Placed]:
 
 
 def read_protobuf(body: bytes) -> Iterator[Placed]:
-    """As `read_json`, of a message in protobuf."""
+    """Yield what a message in protobuf states; see `read_otlp_json`."""
     return _read_spans(list(protobuf_spans(body)))
 
 
@@ -334,9 +337,11 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
                 continue
             read = _execution_of(span, call, family)
         except BadSpanError as problem:
-            yield Placed(where(span.place), Unreadable(bounded_text(str(problem), _MAX_REASON)))
+            yield Placed(
+                show_place(span.place), Unreadable(bounded_text(str(problem), _MAX_REASON))
+            )
             continue
-        yield Placed(where(span.place), read)
+        yield Placed(show_place(span.place), read)
         found += 1
         unread += read.arguments_text is not None
         without_arguments += not read.parameters_known and read.arguments_text is None
@@ -372,7 +377,7 @@ def execution_id_of(trace_id: str, span_id: str) -> str:
 
 
 def is_same_span(one: Execution, other: Execution) -> bool:
-    """Whether two executions of one id were shown by one span, and not by two that share its ids.
+    """Return whether two executions of one id come from one span.
 
     Agent and session may be those of a span around it, which is not in every request that has it.
     """
@@ -396,17 +401,17 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
     parameters: dict[str, object] = {}
     unread: str | None = None
     try:
-        parameters = {} if told is None else arguments_of(told, named=named)
+        parameters = {} if told is None else span_arguments(told, named=named)
     except UnreadArgumentsError as cut_off:
         unread = clean_text(cut_off.text)
-    result = result_of(call.result)
+    result = span_result(call.result)
     error = _error_of(span, call, result)
     started, ended = span.start_ns, span.end_ns
     values = {
         "execution_id": execution_id_of(span.trace_id, span.span_id),
         "timestamp": _EPOCH + timedelta(microseconds=span.start_ns // 1000),
         "agent": family.agent_of(span),
-        "server_name": bounded_name(call.server_name) if call.server_name else None,
+        "server_name": span_name(call.server_name) if call.server_name else None,
         "tool_name": clean_text(call.name),
         "parameters": parameters,
         "parameters_known": call.arguments is not None and unread is None,
@@ -437,10 +442,10 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
 def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError | None:
     """Return the error of a call that failed.
 
-    It failed when its status is ERROR, when an attribute says that the tool answered with an error
-    (the span itself may have ended well), or when there is an `error.type` and the status is not
-    set to OK. An exception that was recorded on a span that did not fail was dealt with. The text
-    of a result never makes a failure.
+    It failed when its status is ERROR, when an attribute states that the tool answered with an
+    error (the span itself may have ended well), or when there is an `error.type` and the status is
+    not set to OK. An exception that was recorded on a span that did not fail was dealt with. The
+    text of a result never makes a failure.
     """
     attributes = span.attributes
     error_type = loose_text(attributes.get(keys.ERROR_TYPE))
@@ -456,12 +461,12 @@ def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError |
         or span.status_message
         or call.error_message
         or loose_text(attributes.get(keys.LANGFUSE_MESSAGE))
-        or words_of(result)
+        or span_words(result)
         or str(error_type)
     )
     stack = loose_text(exception.get(keys.EXCEPTION_STACK))
     return ExecutionError(
-        type=bounded_name(str(error_type)),
+        type=span_name(str(error_type)),
         message=bounded_text(message, _MAX_MESSAGE),
         code=bounded_text(call.error_code, MAX_NAME) if call.error_code else None,
         stack=bounded_text(stack, _MAX_STACK) if stack else None,
@@ -484,8 +489,8 @@ def _is_same(above: _Known, below: _Known) -> bool:
 def _arguments_of(call: ToolCall) -> str:
     """Short text that is the same for the same arguments, however these are written."""
     try:
-        value = arguments_of(call.arguments, named=call.named_arguments)
-        return _digest(json.dumps(value, sort_keys=True, default=repr))
+        value = span_arguments(call.arguments, named=call.named_arguments)
+        return _digest_secret(json.dumps(value, sort_keys=True, default=repr))
     except (BadSpanError, RecursionError, ValueError):  # JSON has integers Python does not write
         return _UNREADABLE
 
@@ -499,5 +504,5 @@ def _session_in(attributes: Attributes) -> str | None:
     return said or loose_text(attributes.get(keys.OI_SESSION))
 
 
-def _digest(secret: str) -> str:
+def _digest_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()[:_DIGEST_CHARS]

@@ -44,7 +44,7 @@ Place: TypeAlias = tuple[int, ...]
 
 @dataclass(slots=True)
 class Span:
-    """One span. Ids are lower-case hexadecimal; an id that is none is empty."""
+    """One span. Ids are lower-case hexadecimal; an invalid id is empty."""
 
     place: Place
     resource: Attributes
@@ -79,8 +79,8 @@ class NoSpan:
 _PARTS = ("resourceSpans", "scopeSpans", "spans")
 
 
-def where(place: Place) -> str:
-    """For people: `resourceSpans[0].scopeSpans[0].spans[3]`."""
+def show_place(place: Place) -> str:
+    """Return a place for people, such as `resourceSpans[0].scopeSpans[0].spans[3]`."""
     return ".".join(f"{part}[{number}]" for part, number in zip(_PARTS, place, strict=False))
 
 
@@ -118,12 +118,12 @@ def json_spans(value: object) -> Iterator[Span | NoSpan]:
             continue
         told = group.get("resource")
         listed = told.get("attributes") if isinstance(told, dict) else None
-        resource = _attributes(listed, keys.OF_RESOURCES)
+        resource = _read_attributes(listed, keys.OF_RESOURCES)
         for place, span, scope in _of_group(group, resource_at):
             number += 1
             count_span(number)
             if isinstance(span, dict):
-                yield _span(span, place, resource, scope)
+                yield _read_span(span, place, resource, scope)
             else:
                 yield NoSpan(place, "must be an object" if len(place) > 2 else str(span))
 
@@ -144,39 +144,39 @@ def _of_group(group: Members, resource_at: int) -> Iterator[tuple[Place, object,
             yield place, "its `spans` must be a list", ""
             continue
         made_by = scope.get("scope")
-        name = _text(made_by.get("name")) if isinstance(made_by, dict) else ""
+        name = _as_text(made_by.get("name")) if isinstance(made_by, dict) else ""
         for span_at, span in enumerate(listed or ()):
             yield (*place, span_at), span, name
 
 
-def _span(value: Members, place: Place, resource: Attributes, instrumentation: str) -> Span:
+def _read_span(value: Members, place: Place, resource: Attributes, instrumentation: str) -> Span:
     listed = value.get("attributes")
-    attributes = _attributes(listed, keys.PLAIN)
+    attributes = _read_attributes(listed, keys.PLAIN)
     span = Span(
         place,
         resource,
         instrumentation,
-        trace_id=_id(value.get("traceId"), 16),
-        span_id=_id(value.get("spanId"), 8),
-        parent_span_id=_id(value.get("parentSpanId"), 8),
-        name=_text(value.get("name")),
-        kind=_enum(value.get("kind")),
-        start_ns=_nanoseconds(value.get("startTimeUnixNano")),
-        end_ns=_nanoseconds(value.get("endTimeUnixNano")),
+        trace_id=_read_id(value.get("traceId"), 16),
+        span_id=_read_id(value.get("spanId"), 8),
+        parent_span_id=_read_id(value.get("parentSpanId"), 8),
+        name=_as_text(value.get("name")),
+        kind=_as_enum(value.get("kind")),
+        start_ns=_read_nanoseconds(value.get("startTimeUnixNano")),
+        end_ns=_read_nanoseconds(value.get("endTimeUnixNano")),
         attributes=attributes,
     )
     status = value.get("status")
     if isinstance(status, dict):
-        span.status = _enum(status.get("code"))
-        span.status_message = _text(status.get("message"))
+        span.status = _as_enum(status.get("code"))
+        span.status_message = _as_text(status.get("message"))
     if not keys.MARKS.isdisjoint(attributes):
-        span.attributes = {**attributes, **_attributes(listed, keys.CONTENT)}
+        span.attributes = {**attributes, **_read_attributes(listed, keys.CONTENT)}
         events = value.get("events")
         for event in reversed(events if isinstance(events, list) else []):
             name = event.get("name") if isinstance(event, dict) else None
             if name not in (keys.EXCEPTION_EVENT, keys.TOOL_MESSAGE, keys.TOOL_CHOICE):
                 continue
-            told = _attributes(event.get("attributes"), keys.OF_EVENTS)
+            told = _read_attributes(event.get("attributes"), keys.OF_EVENTS)
             if name == keys.EXCEPTION_EVENT:
                 span.exception = span.exception or told
             elif name == keys.TOOL_MESSAGE:
@@ -186,18 +186,18 @@ def _span(value: Members, place: Place, resource: Attributes, instrumentation: s
     return span
 
 
-def _attributes(listed: object, wanted: Set[str]) -> Attributes:
+def _read_attributes(listed: object, wanted: Set[str]) -> Attributes:
     attributes: dict[str, object] = {}
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):
             key = each.get("key")
             if isinstance(key, str) and key in wanted:
-                attributes[key] = _value(each.get("value"), MAX_DEPTH)
+                attributes[key] = _read_value(each.get("value"), MAX_DEPTH)
     return attributes or NONE
 
 
-def _value(value: object, depth: int) -> object:
-    """Return an `AnyValue`. What is in a field of another type is taken as it is.
+def _read_value(value: object, depth: int) -> object:
+    """Return an `AnyValue`. A field of another type is taken as it is.
 
     A number is a number.
     """
@@ -208,7 +208,7 @@ def _value(value: object, depth: int) -> object:
     known = ((k, each) for k, each in value.items() if k in _ALTERNATIVES and each is not None)
     kind, held = next(known, ("", None))  # empty, or of a kind that is not known
     if kind in ("arrayValue", "kvlistValue"):
-        return _listed(held, depth, pairs=kind == "kvlistValue")
+        return _read_list(held, depth, pairs=kind == "kvlistValue")
     if kind == "bytesValue":
         with suppress(binascii.Error, ValueError):
             if isinstance(held, str):
@@ -227,7 +227,7 @@ _ALTERNATIVES: Final = frozenset({
 })  # fmt: skip
 
 
-def _listed(value: object, depth: int, *, pairs: bool) -> object:
+def _read_list(value: object, depth: int, *, pairs: bool) -> object:
     """Return a list, or with `pairs` an object."""
     listed = value.get("values") if isinstance(value, dict) else value
     if not isinstance(value, dict) or not isinstance(listed, list | None):
@@ -238,22 +238,22 @@ def _listed(value: object, depth: int, *, pairs: bool) -> object:
     for each in listed or []:
         if pairs and not isinstance(each, dict):
             return Unusable("holds what is no pair of key and value")
-        item = _value(each.get("value") if pairs else each, depth - 1)
+        item = _read_value(each.get("value") if pairs else each, depth - 1)
         if isinstance(item, Unusable):
             return item
-        items.append((_text(each.get("key")) if pairs else "", item))
+        items.append((_as_text(each.get("key")) if pairs else "", item))
     return dict(items) if pairs else [item for _, item in items]
 
 
-def _text(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _enum(value: object) -> int:
+def _as_enum(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _nanoseconds(value: object) -> int | None:
+def _read_nanoseconds(value: object) -> int | None:
     """Return none for what is no number of nanoseconds; 0 for nothing, as in protobuf."""
     if value is None:
         return 0
@@ -264,7 +264,7 @@ def _nanoseconds(value: object) -> int | None:
     return value if 0 <= value <= _MAX_NS else None
 
 
-def _id(value: object, length: int) -> str:
+def _read_id(value: object, length: int) -> str:
     """Lower-case hexadecimal; empty for what is no id, such as zeros."""
     is_id = isinstance(value, str) and len(value) == 2 * length and _HEX.fullmatch(value)
     return str(value).lower() if is_id and str(value).strip("0") else ""
@@ -284,15 +284,17 @@ def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
         for resource_at, group in enumerate(wire.Traces.FromString(body).groups):
             parts = wire.Group.FromString(group)
             listed = wire.Resource.FromString(parts.resource).attributes
-            resource = _attributes(_pairs(listed, keys.OF_RESOURCES, budget), keys.OF_RESOURCES)
+            resource = _read_attributes(
+                _attribute_pairs(listed, keys.OF_RESOURCES, budget), keys.OF_RESOURCES
+            )
             for scope_at, listed_scope in enumerate(parts.scopes):
                 scope = wire.Scope.FromString(listed_scope)
-                name = _decoded(wire.Instrumentation.FromString(scope.scope).name)
+                name = _decode_text(wire.Instrumentation.FromString(scope.scope).name)
                 for span_at, found in enumerate(scope.spans):
                     number += 1
                     count_span(number)
                     place = resource_at, scope_at, span_at
-                    yield _span(_members(found, budget), place, resource, name)
+                    yield _read_span(_span_members(found, budget), place, resource, name)
     except wire.DecodeError as error:
         raise OtlpError(
             f"the body is no ExportTraceServiceRequest in protobuf: {error}; nothing was stored, "
@@ -300,32 +302,32 @@ def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
         ) from None
 
 
-def _members(data: bytes, budget: "_Budget") -> Members:
+def _span_members(data: bytes, budget: "_Budget") -> Members:
     span = wire.Span.FromString(data)
     status = wire.Status.FromString(span.status)
     return {
         **{name: getattr(span, name).hex() for name in ("traceId", "spanId", "parentSpanId")},
-        "name": _decoded(span.name),
+        "name": _decode_text(span.name),
         "kind": span.kind,
         "startTimeUnixNano": span.startTimeUnixNano,
         "endTimeUnixNano": span.endTimeUnixNano,
-        "attributes": _pairs(span.attributes, keys.OF_SPANS, budget),
-        "status": {"code": status.code, "message": _decoded(status.message)},
+        "attributes": _attribute_pairs(span.attributes, keys.OF_SPANS, budget),
+        "status": {"code": status.code, "message": _decode_text(status.message)},
         "events": [
             {
-                "name": _decoded(each.name),
-                "attributes": _pairs(each.attributes, keys.OF_EVENTS, budget),
+                "name": _decode_text(each.name),
+                "attributes": _attribute_pairs(each.attributes, keys.OF_EVENTS, budget),
             }
             for each in map(wire.Event.FromString, span.events[-_MAX_EVENTS:])
         ],
     }
 
 
-def _pairs(listed: Iterable[bytes], wanted: Set[str], budget: "_Budget") -> list[Members]:
+def _attribute_pairs(listed: Iterable[bytes], wanted: Set[str], budget: "_Budget") -> list[Members]:
     found: dict[str, _Encoded] = {}
     for each in listed:
         pair = wire.Pair.FromString(each)
-        if (key := _decoded(pair.key)) in wanted:
+        if (key := _decode_text(pair.key)) in wanted:
             found[key] = _Encoded(pair.value, budget)
     return [{"key": key, "value": value} for key, value in found.items()]
 
@@ -359,7 +361,7 @@ def _any_value(data: bytes, depth: int, left: _Budget) -> object:
         return None
     found = getattr(value, kind)
     if kind == "string":
-        return _decoded(found)
+        return _decode_text(found)
     if kind not in ("array", "object"):
         return found
     if depth <= 1:
@@ -373,10 +375,10 @@ def _any_value(data: bytes, depth: int, left: _Budget) -> object:
         item = _any_value(pair.value, depth - 1, left)
         if isinstance(item, Unusable):
             return item
-        items.append((_decoded(pair.key), item))
+        items.append((_decode_text(pair.key), item))
     return dict(items) if kind == "object" else [item for _, item in items]
 
 
-def _decoded(text: bytes) -> str:
+def _decode_text(text: bytes) -> str:
     """Return a string; what is not UTF-8 in it becomes U+FFFD, so that one byte loses no span."""
     return text.decode("utf-8", "replace")

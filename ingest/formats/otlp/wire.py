@@ -81,16 +81,16 @@ def success_json(rejected: int, message: str) -> bytes:
 
 
 def success_protobuf(rejected: int, message: str) -> bytes:
-    """As `success_json`; whole success is the empty message."""
-    said = _encoded("Partial", rejected=rejected, message=message.encode("utf-8", "replace"))
-    return _encoded("Success", partial=said)
+    """Return the answer in protobuf; whole success is the empty message."""
+    said = _encode_fields("Partial", rejected=rejected, message=message.encode("utf-8", "replace"))
+    return _encode_fields("Success", partial=said)
 
 
 def status_protobuf(code: int, message: str) -> bytes:
     """Return a `google.rpc.Status`."""
-    return _encoded("RpcStatus", code=code, message=message.encode("utf-8", "replace"))
+    return _encode_fields("RpcStatus", code=code, message=message.encode("utf-8", "replace"))
 
 
-def _encoded(name: str, **fields: Any) -> bytes:
+def _encode_fields(name: str, **fields: Any) -> bytes:
     encoded: bytes = _read_classes()[name](**fields).SerializeToString()
     return encoded

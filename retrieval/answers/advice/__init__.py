@@ -1,1 +1,1 @@
-"""Actions other than changing parameters, and honest words where there is none."""
+"""Actions other than changing parameters, and honest words where no action helps."""

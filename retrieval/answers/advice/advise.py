@@ -1,6 +1,6 @@
-"""Which action helps where no change of parameters does, and why there is none. Pure.
+"""Which action helps where no change of parameters does, and why no action helps. Pure.
 
-Of a broken contract only experience says what helps: other parameters that made the result fit, or
+Of a broken contract only experience shows what helps: other parameters that made the result fit, or
 the same call again where that has worked before. Whether calling again can repeat a side effect is
 in 4-rules.md, Retrying.
 """
@@ -18,12 +18,12 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
 from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import is_redacted
-from retrieval import read_table
-from retrieval.answers.advice.first_calls import MAX_TOOLS, learned_first_call, stem
+from retrieval import read_word_table
+from retrieval.answers.advice.first_calls import MAX_TOOLS, learned_first_call, stem_word
 from retrieval.answers.advice.other_tools import (
+    find_split,
     near_name_advice,
     split_advice,
-    split_of,
     switch_advice,
 )
 from retrieval.answers.advice.waits import stated_wait_ms, transient_advice
@@ -34,7 +34,7 @@ from retrieval.answers.proposers.case import (
     LookFirst,
     NoAdvice,
     StatedFirst,
-    quoted,
+    quote_json,
 )
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.confidence import lower_bound
@@ -45,7 +45,7 @@ from retrieval.knowledge.rewrites.edits import edit_key
 from retrieval.knowledge.rows.documents import SeedEntry
 from retrieval.knowledge.values.likeness import words_of
 from retrieval.knowledge.values.parameters import MAX_CHARS, MAX_VALUES
-from retrieval.knowledge.values.scalars import catalogue, is_about_zones
+from retrieval.knowledge.values.scalars import is_about_zones, read_catalogue
 
 _STATED = Trials(9, 2)
 """Of a tool that an error names to be called first."""
@@ -63,14 +63,14 @@ def contract_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
     Learned repairs stand next to it.
     """
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
-    evidence = rule.weight() if rule else None
+    evidence = rule.evidence_weight() if rule else None
     if evidence is None or not (evidence.repairs or evidence.successes):
         reason = f"{_BROKE}; neither other parameters nor a second try is known to help"
         return NoAdvice(reason, yields=True)
     failures = max(call_context.repeats.weighed, call_context.attempt, 1)
     return Advice(
         "retry_unchanged",
-        _AGAIN.plus(Trials(0, _PER_FAILURE * (failures - 1))),
+        _AGAIN.add_trials(Trials(0, _PER_FAILURE * (failures - 1))),
         f"Here {_BROKE}; the same call, sent again, has given a fitting result before.",
         retry_after_ms=0,
         yields=True,
@@ -96,7 +96,7 @@ _ASK: dict[str, str] = {
 }
 
 
-def advise(
+def advise_on_error(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
     """Return what to do about an error that no change of parameters repairs.
@@ -108,7 +108,7 @@ def advise(
     category = case.reading.category
     of_the_moment = category in TRANSIENT or category == "user_rejected"
     first = None if of_the_moment else learned_first_call(case)
-    return first or _stated(case, error, call_context)
+    return first or _advise_by_words(case, error, call_context)
 
 
 CUT = NoAdvice(
@@ -133,7 +133,7 @@ def is_cut(case: Case, error: ExecutionError) -> bool:
     return bool(case.parameters) or not needs_none
 
 
-def _stated(
+def _advise_by_words(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
     category = case.reading.category
@@ -142,7 +142,7 @@ def _stated(
             "escalate", _ESCALATE, "The user refused this call; ask the user before going on."
         )
     if category in REFERRALS:
-        return _referred(case, error, call_context)
+        return _advise_other_tool(case, error, call_context)
     if category == "contract_violation":
         return contract_advice(case, call_context)
     if is_unknown_tool(error, call_context.tool_name):
@@ -158,7 +158,7 @@ def _stated(
     if category in TRANSIENT and not lasts:
         return _of_the_moment(category, case, error, call_context)
     if refusal is not None and not _states_a_repair(case):
-        return _refused(refusal, case, call_context)
+        return _advise_on_refusal(refusal, case, call_context)
     return _turned_to(case, error, call_context)
 
 
@@ -200,7 +200,7 @@ _IDEMPOTENT = re.compile(r"idempotency.?(?:key|token|id)|client.?token", re.IGNO
 def _look_first(category: ErrorCategory, case: Case, known: LookFirst) -> Advice:
     """Return the advice after an unknown outcome: never the same call again unseen."""
     tool = known.tool_name
-    how = f"look first, by {quoted(tool)}" if tool else "look first"
+    how = f"look first, by {quote_json(tool)}" if tool else "look first"
     lesson = (
         f"The call may have had its effect all the same ({category}); {how}, and call again only "
         "if it had none"
@@ -216,10 +216,10 @@ def looking_tool(failed: str, names: Iterable[str]) -> str | None:
 
     It is named for the same thing: `list_events` or `get_event` for `create_event`.
     """
-    about = {stem(word) for word in words_of(failed)}
+    about = {stem_word(word) for word in words_of(failed)}
     best: tuple[int, int, str] | None = None
     for name, _ in zip(names, range(MAX_TOOLS), strict=False):
-        words = {stem(word) for word in words_of(name)}
+        words = {stem_word(word) for word in words_of(name)}
         shared = len(words & about)
         if name != failed and shared and reads_only(name, None):
             ranked = (-shared, len(words), name)
@@ -227,11 +227,11 @@ def looking_tool(failed: str, names: Iterable[str]) -> str | None:
     return best[2] if best else None
 
 
-def _referred(
+def _advise_other_tool(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
     """Return another tool, or several for the parts of the task; the surer where both are known."""
-    split = split_of(error, call_context)
+    split = find_split(error, call_context)
     parts = split.tools if split is not None and split.names_tools else ()
     switch = switch_advice(case, error, call_context, parts=parts)
     known = [switch] if isinstance(switch, Advice) else []
@@ -245,16 +245,16 @@ def _referred(
     return best if is_boundary else replace(best, yields=True)
 
 
-def _refused(refusal: Refusal, case: Case, call_context: CallContext) -> Advice:
-    lesson, first = f"The tool says {quoted(refusal.words)}: ", call_context.stated_first
+def _advise_on_refusal(refusal: Refusal, case: Case, call_context: CallContext) -> Advice:
+    lesson, first = f"The tool says {quote_json(refusal.words)}: ", call_context.stated_first
     if refusal.kind == "precondition":
-        what = f"call {quoted(first.tool_name)}" if first else "do what it asks for"
+        what = f"call {quote_json(first.tool_name)}" if first else "do what it asks for"
         lesson += (
             "no parameter is wrong, something has to be done first. If the user wants it, "
             f"{what}, and then the same call again."
         )
         if first is not None:
-            given = _given(first, case)
+            given = _needed_values(first, case)
             return Advice("call_first", _STATED, lesson, tool=first.tool_name, parameters=given)
     else:
         lesson += f"{_ASK[refusal.kind]}. Other parameters are the user's to decide."
@@ -266,16 +266,16 @@ def _refused(refusal: Refusal, case: Case, call_context: CallContext) -> Advice:
 def _look_up(first: StatedFirst, case: Case) -> Advice:
     """Return the advice to call the tool that an error, or the schema, names for a value."""
     lesson = (
-        f"{first.said_by} names {quoted(first.tool_name)}: call it first, then the same call again "
-        "with what it gives."
+        f"{first.said_by} names {quote_json(first.tool_name)}: call it first, then the same call "
+        "again with what it gives."
     )
-    given = _given(first, case)
+    given = _needed_values(first, case)
     return Advice(
         "call_first", _STATED, lesson, tool=first.tool_name, parameters=given, is_lookup=True
     )
 
 
-def _given(first: StatedFirst, case: Case) -> JsonObject | None:
+def _needed_values(first: StatedFirst, case: Case) -> JsonObject | None:
     """Return what the tool needs, where the failed call has all of it."""
     wanted = sorted(first.required)
     has = case.parameters_known and wanted and first.required <= case.parameters.keys()
@@ -289,7 +289,7 @@ _NO_NAMES = re.compile(
     re.IGNORECASE,
 )
 _READ_LACK = 1_000
-_REFUSALS = read_table("knowledge/reading/refusals.toml")
+_REFUSALS = read_word_table("knowledge/reading/refusals.toml")
 _LACKS = [(re.compile(row["pattern"], re.IGNORECASE), row["noun"]) for row in _REFUSALS["lacks"]]
 _WALLS = [
     (re.compile("|".join(row["patterns"]), re.IGNORECASE), row["lesson"])
@@ -301,16 +301,16 @@ _OTHER_WALL = "The caller lacks a permission; ask the person who grants access t
 def permission_lesson(error: ExecutionError) -> str:
     """To whom to turn, and what to ask for; words of the tool are quoted as data."""
     message = " ".join(error.message[:_READ_LACK].split())
-    if found := _lacking(error, message):
+    if found := _read_missing(error, message):
         noun, what = found
         return (
-            f"The caller lacks the {noun} {quoted(what)}; ask the person who grants access to it."
-            + _TAIL
+            f"The caller lacks the {noun} {quote_json(what)}; "
+            "ask the person who grants access to it." + _TAIL
         )
     return next((lesson for form, lesson in _WALLS if form.search(message)), _OTHER_WALL) + _TAIL
 
 
-def _lacking(error: ExecutionError, message: str) -> tuple[str, str] | None:
+def _read_missing(error: ExecutionError, message: str) -> tuple[str, str] | None:
     for name in _REFUSALS["details"]["names"]:
         value = error.details.get(name)
         values = value[:4] if isinstance(value, list) else [value]
@@ -407,7 +407,7 @@ def _near_sentence(case: Case, call_context: CallContext) -> str | None:
     for fault in faults:
         name = (fault.parameter if fault else None) or only
         if name in case.parameters and (near := _near_values(case, fault, name, call_context)):
-            return f"near {quoted(name)} there are {', '.join(map(quoted, near))}"
+            return f"near {quote_json(name)} there are {', '.join(map(quote_json, near))}"
     return None
 
 
@@ -424,7 +424,7 @@ def _near_values(
     text = str(value).lower()[:_MAX_TEXT]
     known: dict[str, JsonValue] = {
         str(each): each
-        for each in islice(_known(case, fault, name), _MAX_KNOWN)
+        for each in islice(_known_values(case, fault, name), _MAX_KNOWN)
         if isinstance(each, str | int | float) and not isinstance(each, bool)
         and not same_json(each, value) and not is_redacted(each)
     }  # fmt: skip
@@ -434,16 +434,16 @@ def _near_values(
     return [each for each in ranked if call_context.may_show(name, each)][:_MOST_NEAR]
 
 
-def _known(case: Case, fault: Fault | None, name: str) -> Iterator[JsonValue]:
+def _known_values(case: Case, fault: Fault | None, name: str) -> Iterator[JsonValue]:
     if fault is not None:
         yield from fault.allowed
         if fault.suggested is not None:
             yield fault.suggested
-    if view := case.parameter(name):
+    if view := case.view_parameter(name):
         yield from view.allowed
         yield from view.stated_values
-    if seen := case.seen(name):
+    if seen := case.observed_values(name):
         yield from (common.value for common in seen.common_values())
     for seed in case.seeds:
         if seed.catalogue and is_about_zones(name, case.reading.signature):
-            yield from catalogue(seed.catalogue)
+            yield from read_catalogue(seed.catalogue)

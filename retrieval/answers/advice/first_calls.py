@@ -1,15 +1,15 @@
 """What has to be called before the same call works: by experience, or in the error's own words.
 
 Sentences that name a tool are rows of `first_calls.toml`. A name counts where the server is known
-to have such a tool, or where it looks like a tool's name and is none of the call's own words.
+to have such a tool, or where it looks like a tool's name and is not one of the call's own words.
 """
 
 import re
 from collections.abc import Collection, Iterable
 from itertools import islice
 
-from retrieval import compiled, read_table
-from retrieval.answers.proposers.case import Advice, Case, quoted
+from retrieval import compiled, read_word_table
+from retrieval.answers.proposers.case import Advice, Case, quote_json
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.rows.principals import principal_of
 from retrieval.knowledge.tool.repairs import MIN_SESSIONS
@@ -38,24 +38,26 @@ def learned_first_call(case: Case) -> Advice | None:
         return None
     # One that is about what the failed call is about, before one that only lies between.
     first = max(common, key=lambda each: (bool(each.parameters), len(each.sessions)))
-    sessions, of, sent = len(first.sessions), len(known.passed), case.parameters
+    sessions = len(first.sessions)
+    of = len(known.passed)
+    sent = case.parameters
     knows = case.parameters_known and first.is_whole and sent.keys() >= {*first.parameters.values()}
     return Advice(
         "call_first",
         Trials(1 + _PER_SESSION * sessions, 1 + _PER_SESSION * (of - sessions)),
-        f"Call {quoted(first.tool_name)} first, then the same call again: {sessions} of {of} "
+        f"Call {quote_json(first.tool_name)} first, then the same call again: {sessions} of {of} "
         "sessions in which it then worked did so.",
         tool=first.tool_name,
         parameters={name: sent[of] for name, of in first.parameters.items()} if knows else None,
         successes=sessions,
         execution_ids=tuple(first.execution_ids),
         yields=True,
-        is_strange=case.distrusts(set(map(principal_of, first.sessions))),
+        is_strange=case.is_distrusted(set(map(principal_of, first.sessions))),
     )
 
 
 # ------------------------------------------------------------------ tools that a text names
-_TABLE = read_table("answers/advice/first_calls.toml")
+_TABLE = read_word_table("answers/advice/first_calls.toml")
 _SENTENCES = [(row["pattern"], bool(row.get("plain"))) for row in _TABLE["sentences"]]
 _CUE = re.compile(
     r"\bcall|invok|\bus(?:e|ing)\b|\brun|execut|obtain|retrieved|returned|gotten", re.IGNORECASE
@@ -86,16 +88,18 @@ def named_tool(
         others: names that are no tools: the call's parameters and their short values.
     """
     text = text[:_READ]
-    by_letters = {_letters(name): name for name in islice(names, MAX_TOOLS)}
-    own = {_letters(failed), *map(_letters, others)}
+    by_letters = {_only_letters(name): name for name in islice(names, MAX_TOOLS)}
+    own = {_only_letters(failed), *map(_only_letters, others)}
     for pattern, is_plain in _SENTENCES:
         for found in compiled(pattern, re.IGNORECASE).finditer(text):
             name = found["tool"].rstrip(".:-/")
-            letters = _letters(name)
+            letters = _only_letters(name)
             if letters in own or name.lower() in _NO_NAMES or _is_refused(text, found):
                 continue
             if known := _known_by(letters, by_letters):
-                return None if known == failed else known
+                if known == failed:
+                    return None
+                return known
             looks = found["noun"] or found["called"] or _IS_NAME.search(name)
             if looks or (is_plain and not found["open"]):
                 return name
@@ -104,7 +108,8 @@ def named_tool(
 
 def _is_refused(text: str, found: re.Match[str]) -> bool:
     """Return whether the sentence forbids the call, or names what to use instead."""
-    before, after = text[: found.start()], text[found.end() :]
+    before = text[: found.start()]
+    after = text[found.end() :]
     is_instead = _INSTEAD.match(after) or "instead" in found[0].lower()
     return bool(is_instead or _NOT.search(before))
 
@@ -116,10 +121,12 @@ def _known_by(letters: str, by_letters: dict[str, str]) -> str | None:
     ends = [
         name for known, name in by_letters.items() if len(known) > 3 and letters.endswith(known)
     ]
-    return ends[0] if len(ends) == 1 else None
+    if len(ends) == 1:
+        return ends[0]
+    return None
 
 
-def _letters(name: str) -> str:
+def _only_letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -146,24 +153,31 @@ def implied_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
     """
     text = message[:_READ_WORDS]
     first = {
-        stem(word.lower()) for found in _FIRST.finditer(text) for word in found.groups() if word
+        stem_word(word.lower())
+        for found in _FIRST.finditer(text)
+        for word in found.groups()
+        if word
     }
-    said = {stem(word) for word in words_of(text)}
+    said = {stem_word(word) for word in words_of(text)}
     wants_login = _LOGIN.search(text) is not None
     found = []
     for name in islice(names, MAX_TOOLS):
-        words = [stem(word) for word in words_of(name)]
+        words = [stem_word(word) for word in words_of(name)]
         is_login = wants_login and _LOGIN_NAMES.search("_".join(words_of(name))) is not None
         is_said = said.issuperset(words) if len(words) >= 2 else first.issuperset(words)
         if name != failed and (is_login or is_said):
             found.append(name)
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
-def stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return a word without its usual endings: `started`, `starting` and `starts` are `start`."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
             word = word.removesuffix(ending)
-            return word[:-1] if word[-2:] in ("tt", "pp", "nn", "gg", "mm") else word
+            if word[-2:] in ("tt", "pp", "nn", "gg", "mm"):
+                return word[:-1]
+            return word
     return word

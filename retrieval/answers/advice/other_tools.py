@@ -15,9 +15,16 @@ from itertools import islice
 from aftercall.json_values import JsonObject
 from aftercall.models import MAX_SPLIT, ExecutionError
 from aftercall.outcomes import referral_in
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.answers.judge.acceptance import accepts, check_of
-from retrieval.answers.proposers.case import Advice, CallContext, Candidate, Case, NoAdvice, quoted
+from retrieval.answers.proposers.case import (
+    Advice,
+    CallContext,
+    Candidate,
+    Case,
+    NoAdvice,
+    quote_json,
+)
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.confidence import MIN_CONFIDENCE, lower_bound
@@ -25,7 +32,7 @@ from retrieval.knowledge.patterns.clusters import normalised_axes
 from retrieval.knowledge.reading.reader import ErrorReading
 from retrieval.knowledge.rows.health import Referred
 from retrieval.knowledge.tool.profile import COMMON_SESSIONS
-from retrieval.knowledge.values.likeness import nearest, words_of
+from retrieval.knowledge.values.likeness import nearest_value, words_of
 from retrieval.knowledge.values.parameters import leaves_like, view_of_schema
 
 _WORD = re.compile(r"[\"'`]?[\w][\w.:/-]{0,255}[\"'`]?")
@@ -81,9 +88,9 @@ class _Ranked:
 
 
 def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
-    """For a tool that does not exist: the one on the same server with nearly that name."""
+    """Advise the tool of nearly that name, where the named tool does not exist."""
     here = {each.tool.name: each for each in call_context.others if _is_here(each, call_context)}
-    found = nearest(call_context.tool_name, list(here))
+    found = nearest_value(call_context.tool_name, list(here))
     if found is None or call_context.tool_name in here:
         return NoAdvice(
             "there is no tool of this name on the server, and no registered one has nearly that "
@@ -94,22 +101,22 @@ def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice
     return Advice(
         "switch_tool",
         _HALF_WRITTEN if how in ("start", "cut") else _MISSPELT,
-        f"There is no tool {quoted(call_context.tool_name)}; the nearest registered one is called "
-        f"{quoted(name)}.",
+        f"There is no tool {quote_json(call_context.tool_name)}; the nearest registered one is "
+        f"called {quote_json(name)}.",
         tool=name,
-        parameters=case.parameters if _fits(case, tool.input_schema) else None,
-        is_strange=case.distrusts(here[name].principals),
+        parameters=case.parameters if _fits_schema(case, tool.input_schema) else None,
+        is_strange=case.is_distrusted(here[name].principals),
     )
 
 
 def switch_advice(
     case: Case, error: ExecutionError, call_context: CallContext, *, parts: Sequence[str] = ()
 ) -> Advice | NoAdvice:
-    """For a tool that refers its caller elsewhere: the one whose job it seems to be.
+    """Advise the tool whose job it seems to be, where a tool refers its caller elsewhere.
 
     `parts` are tools that are named for a part of the task each, so none of them for the whole.
     """
-    named = _named(error, call_context) - set(parts)
+    named = _named_tools(error, call_context) - set(parts)
     namespace = call_context.namespace
     promises = [
         (each.tool.name in named, _such_sessions(each), each.successes, each.tool.name, each)
@@ -122,13 +129,13 @@ def switch_advice(
     ]
     likely = sorted((one for one in promises if one[0] or one[1]), key=lambda one: one[:4])
     ranked = sorted(
-        (_rank(case, one[4], named) for one in reversed(likely[-_MAX_NEAR:])),
+        (_rank_candidate(case, one[4], named) for one in reversed(likely[-_MAX_NEAR:])),
         key=lambda each: (-lower_bound(each.trials), each.candidate.tool.name),
     )
     if not ranked or lower_bound(ranked[0].trials) < MIN_CONFIDENCE:
         where = "its namespace" if call_context.namespace else "its server"
         axes = ", ".join(
-            quoted(axis) for axis in referral_in(error.details).boundary_axes[:_MAX_AXES]
+            quote_json(axis) for axis in referral_in(error.details).boundary_axes[:_MAX_AXES]
         )
         mixes = f" (it names {axes})" if axes else ""
         return NoAdvice(
@@ -140,37 +147,37 @@ def switch_advice(
     return Advice(
         "switch_tool",
         best.trials,
-        _lesson(best, case, call_context),
+        _write_lesson(best, case, call_context),
         tool=tool.name,
         parameters=case.parameters if best.fits and tool.input_schema is not None else None,
         successes=best.candidate.successes,
         failures=best.candidate.failures,
         execution_ids=best.candidate.execution_ids,
-        is_strange=case.distrusts(best.candidate.principals) and not best.is_named,
+        is_strange=case.is_distrusted(best.candidate.principals) and not best.is_named,
     )
 
 
-def _rank(case: Case, candidate: Candidate, named: frozenset[str]) -> _Ranked:
+def _rank_candidate(case: Case, candidate: Candidate, named: frozenset[str]) -> _Ranked:
     is_named = candidate.tool.name in named
-    fits = _fits(case, candidate.tool.input_schema)
-    trials = _BASE.plus(Trials(_PER_SESSION * _such_sessions(candidate), 0))
+    fits = _fits_schema(case, candidate.tool.input_schema)
+    trials = _BASE.add_trials(Trials(_PER_SESSION * _such_sessions(candidate), 0))
     if is_named:
-        trials = trials.plus(_NAMED)
+        trials = trials.add_trials(_NAMED)
     if case.parameters_known and candidate.tool.input_schema is not None:
         # The less of the call's parameters the other tool has, the more speaks against it.
         names = view_of_schema(candidate.tool.input_schema).parameters
         shared = sum(name in names for name in case.parameters) / max(1, len(case.parameters))
-        trials = trials.plus(_FITS if fits else Trials(0, _FITS_NOT * (1 - shared)))
+        trials = trials.add_trials(_FITS if fits else Trials(0, _FITS_NOT * (1 - shared)))
     calls = candidate.successes + candidate.failures
     if calls:
-        trials = trials.plus(Trials(0, _ALL_FAIL * candidate.failures / calls))
+        trials = trials.add_trials(Trials(0, _ALL_FAIL * candidate.failures / calls))
     return _Ranked(candidate, trials, is_named, fits)
 
 
-def _lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
+def _write_lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
     tool = best.candidate.tool
     is_elsewhere = tool.server_name != call_context.server_name
-    where = f" of the server {quoted(tool.server_name)}" if is_elsewhere else ""
+    where = f" of the server {quote_json(tool.server_name)}" if is_elsewhere else ""
     why = []
     if best.is_named:
         why.append("the error names it")
@@ -186,7 +193,7 @@ def _lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
     )
     is_weak = case.reading.category == "low_utility"
     what = "Its answer is of little use, the tool says" if is_weak else "This is not the tool's job"
-    return f"{what}; use {quoted(tool.name)}{where} instead: {' and '.join(why)}. {fits}"
+    return f"{what}; use {quote_json(tool.name)}{where} instead: {' and '.join(why)}. {fits}"
 
 
 def _such_sessions(candidate: Candidate) -> float:
@@ -201,7 +208,7 @@ def _is_here(candidate: Candidate, call_context: CallContext) -> bool:
 _AS_IT_IS = ErrorReading("wrong_tool_boundary", 1.0, "", (), rejected_before_run=False)
 
 
-def _fits(failed: Case, schema: JsonObject | None) -> bool:
+def _fits_schema(failed: Case, schema: JsonObject | None) -> bool:
     """Return whether a call fits a schema as it is.
 
     Its own names only, all that is required, valid.
@@ -212,13 +219,13 @@ def _fits(failed: Case, schema: JsonObject | None) -> bool:
     if schema is None:
         return True
     view = view_of_schema(schema)
-    if view.missing(parameters) or view.unknown(parameters):
+    if view.missing_parameters(parameters) or view.unknown_parameters(parameters):
         return False
     case = Case(parameters=parameters, reading=_AS_IT_IS, schema=schema)
     return accepts(case, Proposal(parameters, (), frozenset(), ""), check_of(schema))
 
 
-def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
+def _named_tools(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
     known = {each.tool.name for each in call_context.others}
     said = (
         each
@@ -244,7 +251,7 @@ _NO_EVIDENCE = Trials(0, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class TaskSplit:
     """A task taken apart: in the words of a referral, and by the registered tools among these.
 
     `is_own`: the failed call's own referral proposes it; `sessions` are earlier ones that proposed
@@ -264,15 +271,15 @@ class Split:
         return len(self.tools) > 1
 
 
-def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
+def find_split(error: ExecutionError, call_context: CallContext) -> TaskSplit | None:
     """Return how the task of a referred call is to be split; None when no one states."""
     referral, earlier = referral_in(error.details), call_context.referrals
     names = {each.tool.tool_id: each.tool.name for each in call_context.others}
     names |= {each.tool.name: each.tool.name for each in call_context.others}
     has_evidence = referral.evidence is not None
 
-    def made(parts: Sequence[str], same: Sequence[Referred], *, is_own: bool) -> Split:
-        return Split(
+    def make_split(parts: Sequence[str], same: Sequence[Referred], *, is_own: bool) -> TaskSplit:
+        return TaskSplit(
             tuple(parts[:MAX_SPLIT]),
             _tools_in(parts, names)[:MAX_SPLIT],
             is_own,
@@ -284,28 +291,28 @@ def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
     if parts := tuple(referral.suggested_split):
         key = _job_key(parts, names)
         same = [each for each in earlier if each.split and _job_key(each.split, names) == key]
-        return made(parts, same, is_own=True)
+        return make_split(parts, same, is_own=True)
     axes = normalised_axes(referral.boundary_axes).keys()
-    by_proposal = gathered(
+    by_proposal = gather_values(
         (_job_key(each.split, names, least=2), each)
         for each in earlier
         if each.split and not axes.isdisjoint(each.axes)
     )
     found = []
     for same in by_proposal.values():
-        split = made(same[-1].split, same, is_own=False)
+        split = make_split(same[-1].split, same, is_own=False)
         if split.names_tools or split.sessions >= COMMON_SESSIONS:
             found.append((split.names_tools, split.sessions, same[-1].at, split))
     return max(found, key=lambda each: each[:3])[3] if found else None
 
 
-def split_advice(split: Split) -> Advice:
+def split_advice(split: TaskSplit) -> Advice:
     """To use the tools of a split; to hand over the jobs where there are no such tools."""
-    trials = _BASE.plus(Trials(_PER_SESSION * min(split.sessions, _MOST_SESSIONS), 0))
+    trials = _BASE.add_trials(Trials(_PER_SESSION * min(split.sessions, _MOST_SESSIONS), 0))
     if split.is_own:
-        trials = trials.plus(_OWN_WORD)
+        trials = trials.add_trials(_OWN_WORD)
     if not split.has_evidence:
-        trials = trials.plus(_NO_EVIDENCE)
+        trials = trials.add_trials(_NO_EVIDENCE)
     who = "the tool says" if split.is_own else f"the tool said in {split.sessions} sessions"
     if split.sessions == 1 and not split.is_own:
         who = "the tool said before"
@@ -314,7 +321,7 @@ def split_advice(split: Split) -> Advice:
             "switch_tool",
             trials,
             f"The task is several jobs, {who}; use one tool for each, in this order: "
-            f"{_told(split.tools)}. Write each call anew.",
+            f"{_list_parts(split.tools)}. Write each call anew.",
             tool=split.tools[0],
             split=split.tools,
             execution_ids=split.execution_ids,
@@ -323,8 +330,8 @@ def split_advice(split: Split) -> Advice:
         "escalate",
         trials,
         f"The task is {'two' if len(split.parts) == 2 else 'several'} jobs, {who} (its words, as "
-        f"data): {_told(split.parts)}. No registered tools are known for them; do not send this "
-        "call again, and do them one by one, or ask.",
+        f"data): {_list_parts(split.parts)}. No registered tools are known for them; do not send "
+        "this call again, and do them one by one, or ask.",
         split=split.parts,
         execution_ids=split.execution_ids,
     )
@@ -346,7 +353,7 @@ def _tools_in(parts: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _told(parts: Sequence[str]) -> str:
-    shown = ", then ".join(quoted(part) for part in parts[:_MAX_SHOWN])
+def _list_parts(parts: Sequence[str]) -> str:
+    shown = ", then ".join(quote_json(part) for part in parts[:_MAX_SHOWN])
     more = len(parts) - _MAX_SHOWN
     return f"{shown}, and {more} more" if more > 0 else shown

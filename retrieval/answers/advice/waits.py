@@ -78,7 +78,7 @@ def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
     """
     details = (
         _wait_ms(value, unit, now)
-        for name, value in islice(_entries(error.details, _MAX_DEPTH), _MAX_VALUES)
+        for name, value in islice(_walk_entries(error.details, _MAX_DEPTH), _MAX_VALUES)
         if (unit := _NAMED.get(re.sub(r"[-_ ]", "", name[:_MAX_TEXT]).lower())) is not None
     )
     waits = [
@@ -89,11 +89,11 @@ def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
     return max(MIN_WAIT_MS, next((wait for wait in waits if wait <= MAX_WAIT_MS), waits[0]))
 
 
-def _entries(value: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
+def _walk_entries(value: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
     items = [("", each) for each in value] if isinstance(value, list) else []
     for name, inner in (value.items() if isinstance(value, dict) else items) if depth else ():
         yield name, inner
-        yield from _entries(inner, depth - 1)
+        yield from _walk_entries(inner, depth - 1)
 
 
 def _from_text(message: str, now: datetime | None) -> Iterator[float | None]:
@@ -119,9 +119,9 @@ def _wait_ms(value: JsonValue, unit: float, now: datetime | None) -> float | Non
         return None
     if isinstance(value, dict):  # google.protobuf.Duration as an object
         parts = [value.get(key) for key in ("seconds", "nanos")]
-        seconds, nanos = (_plain(part) or 0.0 for part in parts)
+        seconds, nanos = (_plain_number(part) or 0.0 for part in parts)
         return (seconds + nanos * 1e-9) * 1e3 if parts != [None, None] else None
-    number = _plain(value)
+    number = _plain_number(value)
     if number is not None:
         if number < _EPOCH_S:
             return number * unit
@@ -136,7 +136,7 @@ def _wait_ms(value: JsonValue, unit: float, now: datetime | None) -> float | Non
     return _until_ms(text, now)
 
 
-def _plain(value: JsonValue) -> float | None:
+def _plain_number(value: JsonValue) -> float | None:
     if isinstance(value, str):
         return float(value) if _NUMBER.fullmatch(value.strip()) else None
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -218,7 +218,7 @@ def transient_advice(
         wait, trials, why = _usual_wait(category, call_context)
         wait *= _GROWTH ** (failures - 1)
     if failures > 1:
-        trials = trials.plus(Trials(0, _PER_FAILURE * (failures - 1)))
+        trials = trials.add_trials(Trials(0, _PER_FAILURE * (failures - 1)))
         why += f", but this call has failed {failures} times in a row"
     wait = min(max(wait, MIN_WAIT_MS), MAX_WAIT_MS)
     return Advice(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftercall.models import Posterior, ToolSource
-from retrieval import read_json
+from retrieval import read_data_file
 from retrieval.knowledge.rows.statistics import Trial
 
 HALF_LIFE = timedelta(days=14)
@@ -45,11 +45,11 @@ CHANGE = 3.0
 UNTRIED = 0.85
 """Of its general rate, what a tool is taken to do where others are known and it is not."""
 LEAST_SIDE = 2.0
-"""Weight of trials on either side of a change: one stray failure is none."""
+"""Weight of trials on either side of a change: one stray failure is no change."""
 BEFORE_CHANGE = 0.1
 """What is left of the weight of what was before a change."""
 BARE = 0.3
-"""Likeness of a trial of which no scenario is known."""
+"""Likeness of a trial without a known scenario."""
 OPTIMISM = 0.25
 """Standard deviations of the posterior that the upper bound is above its mean. From 0 to 0.5 make
 no difference on the worlds of development; 1 costs a tenth."""
@@ -87,24 +87,24 @@ def experience_of(
     members: Iterable[str] = (),
     like: Iterable[Sequence[LikeScenario]] = (),
 ) -> Experience:
-    """The experience of candidates with these trials and like scenarios, of each a sequence."""
+    """Return the experience of candidates with these trials and like scenarios."""
     known = [each for own in trials for each in own if each.kind != "referral"]
     times = np.sort(np.array([each.at for each in known], dtype=np.float64))
     rate = (sum(each.value for each in known) + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
-    here = sum(likeness(each.similarity) * len(each.trials) for own in like for each in own)
+    here = sum(scenario_weight(each.similarity) * len(each.trials) for own in like for each in own)
     return Experience(times, rate, here, frozenset(members))
 
 
-def likeness(similarity: float) -> float:
+def scenario_weight(similarity: float) -> float:
     """Return how much a trial in a scenario of that cosine counts here, in (0, 1).
 
     Never falls with it.
     """
-    learned = read_json("answers/fitness/relevance.json")["likeness"]
+    learned = read_data_file("answers/fitness/relevance.json")["likeness"]
     return 1 / (1 + exp((learned["half"] - similarity) / learned["width"]))
 
 
-def expected(
+def expected_success(
     like: Iterable[LikeScenario],
     trials: Iterable[Trial],
     experience: Experience,
@@ -115,42 +115,52 @@ def expected(
     """Return how likely a tool succeeds here. `successes` and `failures` are without the prior.
 
     A weak success counts half. A referral is a failure in like scenarios, and nothing in general:
-    that a tool knows what is not its job says nothing about what is. `trials` are of the version in
-    any scenario, also those in `like`.
+    that a tool knows what is not its job shows nothing about what is. `trials` are of the version
+    in any scenario, also those in `like`.
     """
     general = [each for each in trials if each.kind != "referral"]
-    here = [
-        (each.at, each.value, weight)
-        for scenario in like
-        for weight in (likeness(scenario.similarity),)
-        for each in scenario.trials
-    ]
+    here = []
+    for scenario in like:
+        weight = scenario_weight(scenario.similarity)
+        here += [(each.at, each.value, weight) for each in scenario.trials]
     here += [(each.at, each.value, BARE) for each in general if each.bare]
     rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
-    weights, values, changed = _forgotten(rows, experience, now)
+    weights, values, changed = _weigh_trials(rows, experience, now)
     good = float(weights @ values)
     # A promotion states that the version is better than what there was, not what became of it.
     promoted = source == "evolved" and not changed
-    prior = (1 + experience.rate) / 2 if promoted else experience.rate
-    rate = (good + SHARED_TRIALS * prior) / (float(weights.sum()) + SHARED_TRIALS)
+    prior = experience.rate
+    if promoted:
+        prior = (1 + prior) / 2
+    total = float(weights.sum())
+    rate = (good + SHARED_TRIALS * prior) / (total + SHARED_TRIALS)
     if not promoted:  # the more is known of such scenarios, the less of it is left
-        rate *= 1 - (1 - UNTRIED) * experience.here / (experience.here + FIRST_TRIALS)
-    rows = np.array(sorted(here)).reshape(-1, 3)
-    weights, values, changed = _forgotten(rows, experience, now)
-    successes, total = float(weights @ values), float(weights.sum())
+        here_and_first = experience.here + FIRST_TRIALS
+        rate *= 1 - (1 - UNTRIED) * experience.here / here_and_first
+    here.sort()
+    rows = np.array(here).reshape(-1, 3)
+    weights, values, changed = _weigh_trials(rows, experience, now)
+    successes = float(weights @ values)
+    total = float(weights.sum())
     worth = total + OWN_TRIALS
     mean = min(1.0, (successes + OWN_TRIALS * rate) / worth)
-    more = OPTIMISM * sqrt(mean * (1 - mean) / (worth + 1)) if mean >= FLOOR else 0.0
+    more = 0.0
+    if mean >= FLOOR:
+        deviation = sqrt(mean * (1 - mean) / (worth + 1))
+        more = OPTIMISM * deviation
+    changed_at = None
+    if changed:
+        changed_at = datetime.fromtimestamp(changed, UTC)
     return Posterior(
         successes=successes,
         failures=max(0.0, total - successes),
         mean=mean,
         upper_bound=min(1.0, mean + more),
-        changed_at=datetime.fromtimestamp(changed, UTC) if changed else None,
+        changed_at=changed_at,
     )
 
 
-def _forgotten(
+def _weigh_trials(
     rows: NDArray[np.float64], experience: Experience, now: datetime
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Return the weights and values of trials (time, value, weight) in the order of time.
@@ -158,11 +168,16 @@ def _forgotten(
     By age: of the clock, and in calls since then; and by what has changed: also the time from which
     on the tool does as it does now, 0 where it has not changed.
     """
-    at, values = rows[:, 0], rows[:, 1]
-    later = len(experience.times) - np.searchsorted(experience.times, at, side="right")
-    days = np.maximum(0.0, now.timestamp() - at) / _HALF_LIFE_S
-    weights = np.asarray(rows[:, 2] * np.exp(-later / MEMORY) * 0.5**days)
-    place, differ = 0, len(values) > 0 and values.min() < values.max()
+    at = rows[:, 0]
+    values = rows[:, 1]
+    earlier = np.searchsorted(experience.times, at, side="right")
+    later = len(experience.times) - earlier
+    age = np.maximum(0.0, now.timestamp() - at)
+    by_calls = np.exp(-later / MEMORY)
+    by_time = 0.5 ** (age / _HALF_LIFE_S)
+    weights = np.asarray(rows[:, 2] * by_calls * by_time)
+    place = 0
+    differ = len(values) > 0 and values.min() < values.max()
     while differ and (step := _one_change(weights[place:], values[place:])):
         place += step  # to the latest change
     weights[:place] *= BEFORE_CHANGE
@@ -177,27 +192,31 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
     Better by more than `CHANGE`, with `LEAST_SIDE` on both sides: a generalised likelihood ratio
     (Willsky and Jones 1976).
     """
-    total, good = np.cumsum(weights), np.cumsum(weights * values)
-    if not len(total) or total[-1] < 2 * LEAST_SIDE:
+    total = np.cumsum(weights)
+    good = np.cumsum(weights * values)
+    if not len(total):
         return 0
-    gains = (
-        _fit(good[:-1], total[:-1])
-        + _fit(good[-1] - good[:-1], total[-1] - total[:-1])
-        - _fit(good[-1:], total[-1:])
-    )
-    after = total[-1] - total[:-1]
-    gains[(total[:-1] < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
+    if total[-1] < 2 * LEAST_SIDE:
+        return 0
+    before = total[:-1]
+    after = total[-1] - before
+    gains = _log_likelihood(good[:-1], before)
+    gains = gains + _log_likelihood(good[-1] - good[:-1], after)
+    gains = gains - _log_likelihood(good[-1:], total[-1:])
+    gains[(before < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
     best = int(np.argmax(gains))
-    return best + 1 if gains[best] > CHANGE else 0
+    if gains[best] > CHANGE:
+        return best + 1
+    return 0
 
 
-def _fit(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The log-likelihood of so much success under its own rate, half a trial of each added."""
+def _log_likelihood(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-likelihood of so much success under its own rate."""
     rate = (good + 0.5) / (total + 1)
     return np.asarray(good * np.log(rate) + (total - good) * np.log(1 - rate))
 
 
-def wear(seconds: float) -> float:
+def remaining_weight(seconds: float) -> float:
     """Return what is left of an old failure after some time, in (0, 1].
 
     Time before now takes nothing.

@@ -14,17 +14,17 @@ from retrieval.answers.fitness.score import failure_weight
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.rows.documents import Kind
-from retrieval.knowledge.rows.log import marks as list_marks
-from retrieval.knowledge.rows.log import promotion_history
-from retrieval.knowledge.rows.registry import UnknownToolError, nearest, offered
+from retrieval.knowledge.rows.log import read_marks as list_marks
+from retrieval.knowledge.rows.log import read_promotion_history
+from retrieval.knowledge.rows.registry import UnknownToolError, names_like, offer_tool
 from retrieval.knowledge.rows.statistics import (
     MAX_TRIALS,
     NO_VERSION,
     ToolTrials,
     Trial,
     VersionStatistics,
-    merged,
-    moment_of,
+    merge_trials,
+    trial_moment,
     trial_of,
 )
 
@@ -47,7 +47,7 @@ class ToolHistory:
     """Masks secrets before anything is answered."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    async def failures(
+    async def list_failures(
         self, workspace: str, tool_id: str, *, scenario: str | None, limit: int
     ) -> m.ToolFailures:
         """Return the failures of a tool in all its versions.
@@ -57,24 +57,24 @@ class ToolHistory:
         Without a scenario the similarity is 0. A failure weighs 1 when it is fresh, less with time
         and with each later success in the same scenario.
         """
-        registry = await self.memory.registry(workspace)
+        registry = await self.memory.read_registry(workspace)
         stored = registry.by_id.get(tool_id)
         if stored is None:
-            raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
-        keys = list(dict.fromkeys((stored.tool_key, offered(registry, stored).key)))
-        statistics = await self.memory.statistics(keys)
+            raise UnknownToolError(tool_id, names_like(tool_id, registry.by_id))
+        keys = list(dict.fromkeys((stored.tool_key, offer_tool(registry, stored).key)))
+        statistics = await self.memory.read_statistics(keys)
         ids = [each for known in statistics.values() for each in known.scenarios]
         marks: list[FailureRecord] = []
         similarity: dict[str, float] = {}
         if scenario is None:
             marks = [each for key in keys for each in await list_marks(self.log, key, limit)]
         elif ids:
-            hits = await self._nearest(workspace, "scenario", scenario, len(ids), tuple(ids))
+            hits = await self._find_nearest(workspace, "scenario", scenario, len(ids), tuple(ids))
             similarity = {hit.document_id: hit.similarity for hit in hits}
             ids = list(similarity)
-        documents = await self.memory.documents(workspace, ids)
+        documents = await self.memory.read_documents(workspace, ids)
         said: list[tuple[Trial, str, float, list[float], str | None]] = [
-            (_trial(each), each.scenario, 0.0, [], each.error_message) for each in marks
+            (_trial_of_mark(each), each.scenario, 0.0, [], each.error_message) for each in marks
         ]
         for document_id, document in documents.items():
             near = similarity.get(document_id, 0.0)
@@ -92,14 +92,14 @@ class ToolHistory:
                 scenario=text,
                 similarity=near,
                 weight=failure_weight(trial, successes, self.clock().timestamp()),
-                at=moment_of(trial),
+                at=trial_moment(trial),
                 severity=trial.severity,
                 error_message=message,
             )
             for trial, text, near, successes, message in once.values()
         ]
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
-        learned = (tag for known in statistics.values() for tag in known.tags())
+        learned = (tag for known in statistics.values() for tag in known.list_negative_tags())
         marked = [(each, [f"severity_{each.severity}"] if each.severity else []) for each in first]
         tagged = [
             each.model_copy(update={"tags": ["tool_failure", tool_id, *severity]})
@@ -110,14 +110,16 @@ class ToolHistory:
             negative_tags=list(dict.fromkeys([*stored.tool.negative_tags, *learned])),
         )
 
-    async def evolutions(self, workspace: str, request: m.EvolutionRequest) -> m.EvolutionList:
+    async def find_evolutions(self, workspace: str, request: m.EvolutionRequest) -> m.EvolutionList:
         """Promotions of the past and present, nearest to the scenario first."""
-        hits = await self._nearest(workspace, "evolution", request.scenario, request.limit)
+        hits = await self._find_nearest(workspace, "evolution", request.scenario, request.limit)
         namespaces = dict.fromkeys(hit.tool_name or "" for hit in hits)
         promoted = {
             (name, event.promoted.promotion.evolved_version): event.promoted.promotion
             for name in namespaces
-            for event in reversed(await promotion_history(self.log, workspace, name, _MAX_HISTORY))
+            for event in reversed(
+                await read_promotion_history(self.log, workspace, name, _MAX_HISTORY)
+            )
             if event.promoted is not None
         }
         return m.EvolutionList(
@@ -132,7 +134,7 @@ class ToolHistory:
             ]
         )
 
-    async def _nearest(
+    async def _find_nearest(
         self,
         workspace: str,
         kind: Kind,
@@ -145,11 +147,11 @@ class ToolHistory:
             workspaces=(workspace,), kind=kind, vector=vector,
             terms="", limit=limit, document_ids=document_ids,
         )  # fmt: skip
-        [hits] = await self.index.search([query])
+        [hits] = await self.index.search_points([query])
         return hits
 
 
-def _trial(mark: FailureRecord) -> Trial:
+def _trial_of_mark(mark: FailureRecord) -> Trial:
     named = mark.execution_id or mark.mark_id
     return trial_of(mark.marked_at, named, mark.severity, mark.principal)
 
@@ -182,16 +184,17 @@ async def statistics_with_marks(
 ) -> dict[ToolKey, ToolTrials]:
     """Return the statistics of tools, with the trials of all marks that are stored.
 
-    `Memory.statistics` knows of a mark a moment after it was stored. One read of the store a tool,
-    so not for the hot path. The counts of successes and failures are as they were learned.
+    `Memory.read_statistics` knows of a mark a moment after it was stored. This function reads the
+    store once for each tool, so it is not for the hot path. The counts of successes and failures
+    are as they were learned.
     """
-    found, known_of = {}, await memory.statistics(tools)
+    found, known_of = {}, await memory.read_statistics(tools)
     for tool in dict.fromkeys(tools):
         known = known_of.get(tool, ToolTrials())
         versions = dict(known.versions)
         for mark in await list_marks(log, tool, MAX_TRIALS):  # learned ones change nothing
             version = versions.get(mark.version or NO_VERSION, VersionStatistics())
-            trials = merged(version.trials, [_trial(mark)])
+            trials = merge_trials(version.trials, [_trial_of_mark(mark)])
             versions[mark.version or NO_VERSION] = replace(version, trials=trials)
         found[tool] = replace(known, versions=versions)
     return found

@@ -35,19 +35,22 @@ class Counts(NamedTuple):
     failures: int
 
 
-def compare(evolved: Counts, original: Counts) -> float:
+def compare_failures(evolved: Counts, original: Counts) -> float:
     """Return the probability, in [0, 1], that the evolved version's failure rate is the higher one.
 
     0.5 where nothing is known of either. A further failure of the evolved version never lowers it.
     With a uniform prior each failure rate is a Beta(failures + 1, successes + 1).
     """
     usual = Beta(original.failures + 1, original.successes + 1)
-    return Beta(evolved.failures + 1, evolved.successes + 1).above(usual)
+    return Beta(evolved.failures + 1, evolved.successes + 1).probability_above(usual)
 
 
 def fails_more(evolved: Counts, original: Counts) -> bool:
     """Return whether the evolved version surely fails more: enough trials of both, and `SURE`."""
-    return min(sum(evolved), sum(original)) >= LEAST_TRIALS and compare(evolved, original) >= SURE
+    return (
+        min(sum(evolved), sum(original)) >= LEAST_TRIALS
+        and compare_failures(evolved, original) >= SURE
+    )
 
 
 class Pair(NamedTuple):
@@ -63,7 +66,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(registry: Registry, namespace: str) -> Pair | None:
-    """Who is promoted in a namespace, and in whose place; None where no one or no tool is.
+    """Return the promoted version of a namespace and its original; None without either.
 
     No one is, too, where the promotion names no file and its tool is not registered (any more).
     """
@@ -78,11 +81,11 @@ def pair_of(registry: Registry, namespace: str) -> Pair | None:
 
 
 def _in_version(registry: Registry, original: ToolCandidate, version: str) -> ToolCandidate:
-    """The original in the version that was replaced, where that is not the registered one."""
+    """Return the original in the version that was replaced, where that is another one."""
     registered = original.tool.version
     if registered is None or same_version(registered, version):
         return replace(original, versions=tuple(dict.fromkeys((*original.versions, version))))
-    for each in registry.descendants(original.tool.tool_id):
+    for each in registry.list_descendants(original.tool.tool_id):
         if each.tool.version is not None and same_version(each.tool.version, version):
             return plain_candidate(registry, each, "original")
     return replace(original, versions=(version,))
@@ -96,7 +99,7 @@ def status_of(
     counts, quality = [Counts(0, 0)] * 2, [stored.inherited_quality] * 2
     for side, each in enumerate(pair or ()):
         known = statistics.get(each.key, ToolTrials())
-        own = [version for name, version in known.versions.items() if each.counts(name)]
+        own = [version for name, version in known.versions.items() if each.counts_version(name)]
         counts[side] = Counts(sum(v.successes for v in own), sum(v.failures for v in own))
         quality[side] = quality_of(
             trials_of(each, known), now=now, start=each.start, since=each.since
@@ -113,7 +116,7 @@ def status_of(
             version=promotion.original_version, quality=quality[1], **original._asdict()
         ),
         fails_more=fails_more(evolved, original),
-        probability=compare(evolved, original),
+        probability=compare_failures(evolved, original),
     )
 
 
@@ -139,13 +142,13 @@ def inherited_quality(
     return status_of(stored, pair, statistics, now=now).original.quality
 
 
-def before(
+def read_former(
     history: Sequence[PromotionEvent], *, is_whole: bool
 ) -> tuple[bool, StoredPromotion | None]:
-    """Whether it is known what held before the latest change that is not undone yet, and what.
+    """Return whether the state before the latest standing change is known, and that state.
 
     A rollback takes the latest change away, so each goes back one step further. `history` is newest
-    first; before the first change, where it `is_whole`, the original served, which is None.
+    first; before the first change, where it `is_whole`, the original served, which is `None`.
     """
     held: list[StoredPromotion | None] = []
     for event in reversed(history):

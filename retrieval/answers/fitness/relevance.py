@@ -14,8 +14,8 @@ right as wrong.
 
 `past` states which tools succeeded in like scenarios (`successes_of`).
 Each sentence is a question of its own, and a tool fits as well as it fits the part that it fits
-best. Of the distance between the best match of all parts and that of its own part, a tool gets the
-share `parts` back, times how probably that part asks for any tool at all, so that the first ten
+best. From the distance between the best match of all parts and that of its own part, a tool gets
+the share `parts` back, times how probably that part asks for any tool at all, so that the first ten
 cover all parts.
 """
 
@@ -29,11 +29,11 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from embeddings.text import terms_text
-from retrieval import read_json
+from retrieval import read_data_file
 from retrieval.index.protocol import Hit, IndexQuery
-from retrieval.knowledge.confidence import logistic
+from retrieval.knowledge.confidence import apply_logistic
 from retrieval.knowledge.rows.documents import Document
 
 PAST_WIDTH = 0.1
@@ -84,13 +84,13 @@ class RelevantTool:
 
 
 @cache
-def shipped() -> Weights:
+def shipped_weights() -> Weights:
     """Return the weights that were learned on the training halves of MetaTool and Seal-Tools."""
-    return Weights(**read_json("answers/fitness/relevance.json")["weights"])
+    return Weights(**read_data_file("answers/fitness/relevance.json")["weights"])
 
 
-def _likely(evidence: float, best_terms: float, by: Weights) -> float:
-    return logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
+def _likelihood_of(evidence: float, best_terms: float, by: Weights) -> float:
+    return apply_logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
 
 
 def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
@@ -107,15 +107,18 @@ def scenario_parts(scenario: str) -> list[str]:
     """Return the texts to embed for a scenario, 1 to 5: itself, then its sentences when several."""
     sentences = [part.strip() for part in _SENTENCE_END.split(scenario)]
     sentences = [part for part in sentences if len(part) >= MIN_CHARACTERS]
-    return [scenario, *_grouped(sentences)] if len(sentences) > 1 else [scenario]
+    if len(sentences) > 1:
+        return [scenario, *_group_sentences(sentences)]
+    return [scenario]
 
 
-def _grouped(sentences: list[str]) -> list[str]:
+def _group_sentences(sentences: list[str]) -> list[str]:
     """At most `MAX_PARTS` texts of about equal length, each of whole neighbouring sentences."""
     if len(sentences) <= MAX_PARTS:
         return sentences
     groups: list[list[str]] = [[] for _ in range(MAX_PARTS)]
-    total, before = sum(map(len, sentences)), 0
+    total = sum(map(len, sentences))
+    before = 0
     for sentence in sentences:
         middle = before + len(sentence) / 2
         groups[int(MAX_PARTS * middle / total)].append(sentence)
@@ -147,7 +150,7 @@ def tool_queries(
     ]  # fmt: skip
 
 
-def relevant(
+def rank_relevant(
     answers: Sequence[Sequence[Hit]],
     past: Mapping[Owner, float] | None = None,
     *,
@@ -159,7 +162,7 @@ def relevant(
     Ties are in the order of the ids. `past` is as `successes_of` gives it, `parts` the number of
     texts that were asked about.
     """
-    by = weights or shipped()
+    by = weights or shipped_weights()
     found: dict[str, Hit] = {}
     cosines: dict[str, float] = {}
     terms: dict[str, float] = {}
@@ -178,7 +181,7 @@ def relevant(
         fits.append(own)
         best_fit = max(own.values(), default=0.0)
         bests.append(
-            (best_fit, _likely(best_fit, max((hit.score for hit in hits), default=0.0), by))
+            (best_fit, _likelihood_of(best_fit, max((hit.score for hit in hits), default=0.0), by))
         )
     evidence: dict[str, float] = {}
     for own, (best_fit, asks) in zip(fits, bests, strict=True):
@@ -189,7 +192,7 @@ def relevant(
     tools = []
     for known, hit in found.items():
         whole = evidence[known] + by.past * (past or {}).get((hit.server_name, hit.tool_name), 0.0)
-        similarity = _likely(whole, best_terms, by)
+        similarity = _likelihood_of(whole, best_terms, by)
         tools.append(
             RelevantTool(
                 known, hit.server_name, hit.tool_name, similarity, cosines[known], terms[known],
@@ -210,7 +213,7 @@ def successes_of(hits: Iterable[Hit], documents: Mapping[str, Document]) -> dict
         for hit, document in known
         if document is not None and document.trials
     )
-    successes = gathered(
+    successes = gather_values(
         ((hit.server_name, hit.tool_name), (hit.similarity, share)) for hit, share in shares
     )
     return {owner: past_evidence(found) for owner, found in successes.items()}

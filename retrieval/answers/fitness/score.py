@@ -18,10 +18,21 @@ from typing import Literal
 
 from aftercall.change_classes import reads_only
 from aftercall.models import Factors, RankedTool, RankingMode, Severity, SimilarFailure, ToolSource
-from retrieval.answers.fitness.expected import Experience, LikeScenario, expected, wear
-from retrieval.knowledge.patterns.clusters import singular
+from retrieval.answers.fitness.expected import (
+    Experience,
+    LikeScenario,
+    expected_success,
+    remaining_weight,
+)
+from retrieval.knowledge.patterns.clusters import singular_word
 from retrieval.knowledge.rows.registry import ToolCandidate
-from retrieval.knowledge.rows.statistics import ToolTrials, Trial, TrialKind, merged, moment_of
+from retrieval.knowledge.rows.statistics import (
+    ToolTrials,
+    Trial,
+    TrialKind,
+    merge_trials,
+    trial_moment,
+)
 
 BASE_EVOLVED = 1.0
 """Of a promoted version (seed 002)."""
@@ -64,7 +75,7 @@ _WORD = re.compile(r"[^\W_]+")
 _PREFIX = ("not", "for")
 
 
-def judge(
+def score_candidate(
     candidate: ToolCandidate,
     source: ToolSource,
     *,
@@ -80,8 +91,8 @@ def judge(
 
     `source` is what its base is by; `similarity` that of the scenario and the tool, 0 to 1, None
     when nothing was searched for; `trials` and `like` are of its versions, as the one that asks
-    hears them (`heard_trials`). `may_be_tried` says that the caller allows to try this tool out; a
-    tool that only reads may be tried without.
+    hears them (`heard_trials`). `may_be_tried` states that the caller allows to try this tool out;
+    a tool that only reads may be tried without.
     """
     failures = similar_failures(like, now=now)
     factors = Factors(
@@ -125,7 +136,7 @@ def by_experience(
     scenarios; one that is only found next to it has to fit. Where nothing is known, both modes give
     the same.
     """
-    known = expected(like, trials, experience, now=now, source=source)
+    known = expected_success(like, trials, experience, now=now, source=source)
     here = known.upper_bound if may_be_tried else known.mean
     quality = max(factors.quality, here)
     less = BASE_TRIALS / (BASE_TRIALS + experience.here) if serves else 1.0
@@ -142,7 +153,9 @@ def by_experience(
 def trials_of(candidate: ToolCandidate, statistics: ToolTrials | None) -> list[Trial]:
     """Return the latest trials of a candidate's versions, oldest first."""
     known = statistics.versions.items() if statistics else ()
-    return merged(*(version.trials for name, version in known if candidate.counts(name)))
+    return merge_trials(
+        *(version.trials for name, version in known if candidate.counts_version(name))
+    )
 
 
 def score_of(factors: Factors) -> float:
@@ -159,7 +172,7 @@ def base_of(source: ToolSource, similarity: float | None = None) -> float:
     return SEMANTIC_WEIGHT * min(1.0, max(0.0, similarity or 0.0))
 
 
-def ranked(candidates: Iterable[RankedTool]) -> list[RankedTool]:
+def rank_candidates(candidates: Iterable[RankedTool]) -> list[RankedTool]:
     """Return the candidates, fittest first.
 
     Those equal to six digits go by source (evolved, original, semantic), similarity, id and
@@ -200,7 +213,7 @@ def quality_of(
     the 6th mark and later ones take 0.05 more, from the 11th on 0.10 more instead.
 
     A further success never lowers it and a further failure never raises it; nor does it raise it
-    to mark a failure more gravely. Of a full set (64 trials next to referrals) a further trial
+    to mark a failure more gravely. In a full set (64 trials next to referrals) a further trial
     pushes out the oldest, so there all this holds up to 0.02.
 
     `start` is the quality before the first trial: 1.0, or what a promoted version inherited. It
@@ -218,7 +231,7 @@ def quality_of(
         steps.insert(place, (inherits_at, "inherits"))
     before = steps[0][0] if steps else end
     for moment, what in [*steps, (end, "ends")]:
-        left, before = wear(moment - before), moment
+        left, before = remaining_weight(moment - before), moment
         debt *= left
         marks *= left
         if what == "success":
@@ -242,10 +255,10 @@ def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[Sim
 
     At most 5 failures, the most similar first, then latest.
 
-    Each counts by a weight that wears off (`failure_weight`), or a tool that was mended would stay
-    demoted for ever. A referral is a failure here: the tool itself says that such scenarios are not
-    its job. Of more than 5, those that weigh most count: an old failure that is nearly worn off
-    must not push out a fresh one, which would raise the score of a tool for failing.
+    Each counts by a weight that wears off (`failure_weight`), or a tool that was repaired would
+    stay demoted for ever. A referral is a failure here: the tool itself states that such scenarios
+    are not its job. Among more than 5, those that weigh most count: an old failure that is nearly
+    worn off must not push out a fresh one, which would raise the score of a tool for failing.
     """
     alike = [each for each in like if each.similarity > LIKE]
     successes = sorted(trial.at for each in alike for trial in each.trials if trial.is_success)
@@ -263,7 +276,7 @@ def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[Sim
             scenario=each.scenario,
             similarity=similarity,
             weight=weight,
-            at=moment_of(trial),
+            at=trial_moment(trial),
             severity=trial.severity,
             error_message=each.message,
         )
@@ -280,7 +293,7 @@ def failure_weight(failure: Trial, successes: Sequence[float], now: float) -> fl
     first, in seconds since 1970, as `now` is.
     """
     later = len(successes) - bisect_right(successes, failure.at)
-    return float((1 - WEAR) ** later * wear(now - failure.at))
+    return float((1 - WEAR) ** later * remaining_weight(now - failure.at))
 
 
 def demotion_of(failures: Iterable[SimilarFailure]) -> float:
@@ -291,19 +304,19 @@ def demotion_of(failures: Iterable[SimilarFailure]) -> float:
     return float(DEMOTION ** sum(each.weight for each in failures))
 
 
-def exclusion(
+def exclusion_reason(
     negative_tags: Iterable[str], requested_tags: Iterable[str], scenario: str
 ) -> str | None:
     """Why a tool is not offered, in words; None when no negative tag speaks against it (seed 002).
 
-    A tag `not-for-x-y` excludes when `x-y` is requested, or when the scenario says the words `x y`
-    one after the other. Case, separators and plain English plurals make no difference. A tag that
-    does not begin with `not-for-` is taken for what the tool is not for.
+    A tag `not-for-x-y` excludes when `x-y` is requested, or when the scenario states the words `x
+    y` one after the other. Case, separators and plain English plurals make no difference. A tag
+    that does not begin with `not-for-` is taken for what the tool is not for.
     """
-    requested = {_words(tag): tag for tag in requested_tags}
-    said = _words(scenario)
+    requested = {_singular_words(tag): tag for tag in requested_tags}
+    said = _singular_words(scenario)
     for tag in negative_tags:
-        topic = _words(tag)
+        topic = _singular_words(tag)
         if topic[: len(_PREFIX)] == _PREFIX:
             topic = topic[len(_PREFIX) :]
         if not topic:
@@ -317,5 +330,5 @@ def exclusion(
 
 
 @lru_cache(maxsize=4_096)
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(singular(word) for word in _WORD.findall(text.casefold()))
+def _singular_words(text: str) -> tuple[str, ...]:
+    return tuple(singular_word(word) for word in _WORD.findall(text.casefold()))

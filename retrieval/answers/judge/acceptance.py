@@ -18,7 +18,7 @@ from aftercall.redaction import is_redacted
 from retrieval.answers.proposers.case import Case
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.knowledge.reading.faults import Fault
-from retrieval.knowledge.values.parameters import MAX_SCHEMA, resolve
+from retrieval.knowledge.values.parameters import MAX_SCHEMA, resolve_schema
 from retrieval.knowledge.values.texts import is_number
 
 _MAX_PARAMETERS = 100_000
@@ -137,7 +137,7 @@ def _count_reference(ref: JsonValue, root: JsonObject, known: dict[str, int | No
         return 0
     if ref not in known:
         known[ref] = None
-        known[ref] = _count(resolve({"$ref": ref}, root), root, known)
+        known[ref] = _count(resolve_schema({"$ref": ref}, root), root, known)
     counted = known[ref]
     if counted is None:
         raise ValueError("the schema refers to itself")

@@ -23,9 +23,9 @@ from importlib.resources import files
 from math import log
 from typing import Any, NamedTuple
 
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.judge.signals import DOUBTS, OPEN, SIGNALS
-from retrieval.knowledge.confidence import logistic
+from retrieval.knowledge.confidence import apply_logistic
 from retrieval.knowledge.rows.principals import SURE
 
 FILE = "answers/judge/points.json"
@@ -41,7 +41,7 @@ _LEAST = 0.05
 """Points below which a signal is no reason."""
 _CLASSES = ("lossless", "plausible", "lossy", "semantic")
 _PLACES = {name: place for place, name in enumerate(SIGNALS)}
-_REASONS: dict[str, dict[str, Any]] = read_table("answers/judge/reasons.toml")
+_REASONS: dict[str, dict[str, Any]] = read_word_table("answers/judge/reasons.toml")
 OPEN_QUESTION = "open question"
 """The stratum of what no one states, what several places would take, and what stays refused."""
 
@@ -89,7 +89,7 @@ class Model(NamedTuple):
 
     def log_odds(self, vector: Sequence[float]) -> float:
         """Return the log-odds of right of a vector of `SIGNALS`."""
-        held = self.hold(logistic(self.sum_points(vector)), stratum_of(vector))
+        held = self.hold(apply_logistic(self.sum_points(vector)), stratum_of(vector))
         return log(held / (1 - held))
 
     def hold(self, probability: float, stratum: str) -> float:

@@ -10,12 +10,12 @@ from aftercall.change_classes import alters_qualifier, qualifiers_of, reads_only
 from aftercall.json_values import JsonObject
 from aftercall.policy import Repair, decide_repair
 from retrieval.answers.proposers.case import Case
-from retrieval.knowledge.calls.account import Account
+from retrieval.knowledge.calls.account import CallAccount
 
 
 def follow(
     case: Case,
-    account: Account,
+    account: CallAccount,
     corrected: JsonObject,
     tool_name: str,
     hints: m.ToolAnnotations,
@@ -65,7 +65,7 @@ def follow(
     )
 
 
-def question_of(account: Account) -> str:
+def question_of(account: CallAccount) -> str:
     """Return the question that a repair leaves open: which of several places is meant."""
     first = account.questions[0]
     names = [_shown(path[-1:]) for path in (first.path, *first.rivals)]

@@ -12,13 +12,13 @@ from retrieval.answers.judge.acceptance import accepts, check_of, fits_schema
 from retrieval.answers.judge.model import shipped_model
 from retrieval.answers.judge.signals import Weighed, signals_of
 from retrieval.answers.proposers.case import Case, Option
-from retrieval.answers.proposers.compose import Proposal, propose, propose_as_siblings
+from retrieval.answers.proposers.compose import Proposal, propose_as_siblings, propose_changes
 from retrieval.answers.proposers.grounds import grounds_of
-from retrieval.knowledge.calls.account import Account
+from retrieval.knowledge.calls.account import CallAccount
 from retrieval.knowledge.calls.matching import account_of
 from retrieval.knowledge.confidence import MIN_CONFIDENCE, Estimate, Scaling, lower_bound
 from retrieval.knowledge.rewrites.edits import Add, FromContext, Replace
-from retrieval.knowledge.values.likeness import nearest
+from retrieval.knowledge.values.likeness import nearest_value
 
 _Z = 1.645
 """Of the two-sided 90 % interval."""
@@ -36,7 +36,7 @@ class RankedProposal:
     """A proposal that may be made, with its account, its signals and its confidence."""
 
     proposal: Proposal
-    account: Account
+    account: CallAccount
     signals: tuple[float, ...]
     estimate: Estimate
 
@@ -47,7 +47,7 @@ def judge(case: Case, scaling: Scaling) -> list[RankedProposal]:
     Repairs of sibling tools are tried only where no own proposal reaches `MIN_CONFIDENCE`, so they
     never change how sure another one is. Callers see the order of `answer`, which sorts again.
     """
-    ranked = _ranked(case, propose(case), scaling)
+    ranked = _ranked(case, propose_changes(case), scaling)
     if case.siblings and not any(each.estimate.probability >= MIN_CONFIDENCE for each in ranked):
         return _ranked(case, propose_as_siblings(case), scaling)
     return ranked
@@ -117,7 +117,7 @@ def _stays_stated(stated: RankedProposal, learned: RankedProposal) -> RankedProp
 def _judged(case: Case, weighed: Weighed, scaling: Scaling) -> RankedProposal:
     proposal, signals = weighed.proposal, signals_of(case, weighed)
     spread = _Z * _SPREAD * _deviation(proposal)
-    estimate = scaling.estimate(shipped_model().log_odds(signals), spread)
+    estimate = scaling.estimate_probability(shipped_model().log_odds(signals), spread)
     return RankedProposal(proposal, weighed.account, signals, estimate)
 
 
@@ -154,7 +154,7 @@ def _puts_anew(option: Option) -> bool:
 
 def _is_like(edit: Replace) -> bool:
     texts = isinstance(edit.before, str) and isinstance(edit.value, str)
-    near = nearest(str(edit.before), [str(edit.value)]) if texts else None
+    near = nearest_value(str(edit.before), [str(edit.value)]) if texts else None
     # One that goes on or ends before is another one.
     return near is not None and near[1] in ("same", "slip")
 

@@ -19,19 +19,19 @@ from retrieval import WORDS
 from retrieval.answers.judge.strange import is_odd, is_unlike
 from retrieval.answers.proposers.case import Case, Option
 from retrieval.answers.proposers.compose import Proposal
-from retrieval.answers.proposers.faults import misses
-from retrieval.knowledge.calls.account import Account, Dropped, Origined
+from retrieval.answers.proposers.faults import misses_form
+from retrieval.knowledge.calls.account import CallAccount, Dropped, Origined
 from retrieval.knowledge.calls.tree import leaves_of
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.values.likeness import (
     differ_in_digits,
     is_portion,
     name_similarity,
-    refers,
+    refers_by_words,
     words_of,
 )
 from retrieval.knowledge.values.parameters import Path, leaves_like, unknown_inside, value_at
-from retrieval.knowledge.values.scalars import fits, is_placeholder, may_count
+from retrieval.knowledge.values.scalars import fits_types, is_placeholder, may_count
 from retrieval.knowledge.values.texts import format_of, is_number, written_in
 
 SIGNALS = (
@@ -129,7 +129,7 @@ class Weighed:
     """
 
     proposal: Proposal
-    account: Account
+    account: CallAccount
     odds: float
     lead: float
     bound: float
@@ -230,7 +230,7 @@ def _likeness(moved: Origined) -> float:
     return 1.0 if source == target else name_similarity(source, target)
 
 
-def _new_texts(account: Account) -> list[tuple[Path, JsonValue]]:
+def _new_texts(account: CallAccount) -> list[tuple[Path, JsonValue]]:
     """Return the texts that the repaired call has at places where the failed one had others."""
     found = []
     for each in account.values:
@@ -239,7 +239,7 @@ def _new_texts(account: Account) -> list[tuple[Path, JsonValue]]:
     return [(path, value) for path, value in found if not is_redacted(value)]
 
 
-def changed_words(account: Account) -> tuple[int, int]:
+def changed_words(account: CallAccount) -> tuple[int, int]:
     """Return how many words of the failed call are gone, and how many are new."""
     before = Counter(_words(each.value for each in account.dropped))
     before += Counter(_words(list(account.former)))
@@ -294,7 +294,7 @@ def _unknown_left(case: Case, parameters: JsonObject) -> int:
         schema = case.schema or {}
         inside = len(unknown_inside(schema, parameters))
         is_open = bool(schema.get("additionalProperties"))
-        return inside if is_open else inside + len(view.unknown(parameters))
+        return inside if is_open else inside + len(view.unknown_parameters(parameters))
     said = {fault.parameter for fault in case.reading.faults if fault.kind == "missing"}
     said |= {fault.suggested for fault in case.reading.faults}
     return sum(
@@ -304,8 +304,8 @@ def _unknown_left(case: Case, parameters: JsonObject) -> int:
 
 
 def _was_seen(case: Case, name: str, value: JsonValue) -> bool:
-    seen = case.seen(name)
-    return bool(seen and seen.successes and fits(value, tuple(seen.types)))
+    seen = case.observed_values(name)
+    return bool(seen and seen.successes and fits_types(value, tuple(seen.types)))
 
 
 def _is_odd_value(case: Case, new: tuple[Path, JsonValue]) -> bool:
@@ -316,15 +316,15 @@ def _is_odd_value(case: Case, new: tuple[Path, JsonValue]) -> bool:
 def _is_unusual(case: Case, new: tuple[Path, JsonValue]) -> bool:
     """Return whether a text has a form that none of many successes had at its place."""
     path, value = new
-    seen = case.seen(str(path[0])) if len(path) == 1 else None
+    seen = case.observed_values(str(path[0])) if len(path) == 1 else None
     formats = seen.formats if seen else {}
     if not isinstance(value, str) or sum(formats.values()) < _SEEN_ENOUGH:
         return False
-    view = case.parameter(str(path[0]))
-    return format_of(value) not in formats and not (view and view.states(value))
+    view = case.view_parameter(str(path[0]))
+    return format_of(value) not in formats and not (view and view.states_value(value))
 
 
-def _strange(case: Case, proposal: Proposal, account: Account) -> int:
+def _strange(case: Case, proposal: Proposal, account: CallAccount) -> int:
     """Count what in a repair is seldom meant."""
     edits = [(edit, option) for option in proposal.options for edit in option.edits]
     return (
@@ -365,13 +365,13 @@ def _unmet(case: Case, parameters: JsonObject) -> int:
     """Count the texts that miss what the schema states of them, or stand for no value at all."""
     found = 0
     for name, value in islice(parameters.items(), _MOST_NAMES):
-        view = case.parameter(name)
+        view = case.view_parameter(name)
         if not isinstance(value, str) or len(value) > _LONGEST or is_redacted(value):
             continue
         listed = view.allowed if view is not None else ()
-        is_stated = view is not None and view.states(value)
+        is_stated = view is not None and view.states_value(value)
         is_unlisted = len(listed) > 1 and not is_stated
-        is_formless = view is not None and not is_stated and misses(view, value)
+        is_formless = view is not None and not is_stated and misses_form(view, value)
         is_stand_in = is_placeholder(value) and not value.isalpha()
         found += is_unlisted or is_formless or is_stand_in
     return found
@@ -400,7 +400,7 @@ def _stands_for(edit: ed.Edit) -> bool:
     No one stated which one is meant.
     """
     before = edit.before if isinstance(edit, ed.Replace) else None
-    return isinstance(before, str) and refers(before, edit.name)
+    return isinstance(before, str) and refers_by_words(before, edit.name)
 
 
 def _counts(value: Origined) -> bool:
@@ -436,7 +436,7 @@ def _says_otherwise(case: Case, edit: ed.Edit) -> bool:
 
 def _is_another_choice(case: Case, edit: ed.Edit) -> bool:
     """Return whether the context states a listed value, and not the one that is put in."""
-    view = case.parameter(edit.name) if isinstance(edit, ed.Replace) else None
+    view = case.view_parameter(edit.name) if isinstance(edit, ed.Replace) else None
     told = [each for each in (view.allowed if view else ()) if isinstance(each, str)]
     said = {each for each in told if written_in(case.context or "", each) is not None}
     return isinstance(edit, ed.Replace) and bool(said) and edit.value not in said

@@ -10,17 +10,17 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.answers.proposers.case import Case
 from retrieval.knowledge.tool.profile import ParameterProfile
-from retrieval.knowledge.values.likeness import named_in, refers, words_of
-from retrieval.knowledge.values.parameters import Path, place_of, value_at
+from retrieval.knowledge.values.likeness import named_in, refers_by_words, words_of
+from retrieval.knowledge.values.parameters import Path, value_at, written_place
 from retrieval.knowledge.values.scalars import (
-    fits,
+    fits_types,
     has_odd_signs,
     is_encoded,
     is_escaped,
     is_marked,
     is_placeholder,
 )
-from retrieval.knowledge.values.texts import format_of, outline
+from retrieval.knowledge.values.texts import format_of, outline_text
 
 _MAX_TEXT = 2_000
 _MAX_KNOWN = 50
@@ -46,13 +46,15 @@ def is_odd(case: Case, path: Path, value: str) -> bool:
     if not 0 < len(value) <= _MAX_TEXT:
         return False
     name = str(path[0])
-    view, seen = case.parameter(name), case.seen(name)
-    if view is not None and view.states(value):
+    view, seen = case.view_parameter(name), case.observed_values(name)
+    if view is not None and view.states_value(value):
         return False
     is_new = not same_json(value_at(case.parameters, path), value)
     names = {word for step in path if isinstance(step, str) for word in words_of(step)}
     is_free = not WORDS["free_text"].isdisjoint(names)
-    if is_placeholder(value) or (is_new and (refers(value, name) or _is_place(case, path, value))):
+    if is_placeholder(value) or (
+        is_new and (refers_by_words(value, name) or _is_place(case, path, value))
+    ):
         return True
     if is_free:
         is_block = "\n" in value and not _ASKS.isdisjoint(names)
@@ -65,7 +67,7 @@ def is_odd(case: Case, path: Path, value: str) -> bool:
 
 
 def _is_structure_where_none_is_due(case: Case, name: str, value: str) -> bool:
-    view, seen = case.parameter(name), case.seen(name)
+    view, seen = case.view_parameter(name), case.observed_values(name)
     form = format_of(value)
     is_usual = seen is not None and seen.formats.get(form, 0) > 0
     is_json = form == "json-text" and not (view and "json" in view.described_by)
@@ -76,20 +78,24 @@ def _is_structure_where_none_is_due(case: Case, name: str, value: str) -> bool:
 
 def _is_misspelt(case: Case, path: Path, value: str) -> bool:
     """Whether a value is a listed one, or one of the tool's successes, in another spelling."""
-    view = case.parameter(str(path[0]))
+    view = case.view_parameter(str(path[0]))
     listed, words = view.stated_values if view is not None else (), words_of(value)
     if len(listed) > 1 and words and words in map(words_of, listed):
         return True
     if len(listed) > 1 and named_in(value, listed) is not None:
         return True
-    inside = case.profile.at(place_of(path)) if case.profile and isinstance(path[-1], int) else None
+    inside = (
+        case.profile.profile_at(written_place(path))
+        if case.profile and isinstance(path[-1], int)
+        else None
+    )
     known = [str(each.value) for each in inside.common_values()] if inside else []
     return value not in known and words in map(words_of, known)
 
 
 def _is_place(case: Case, path: Path, value: str) -> bool:
     """Whether a number became the text of a choice, of which it is the place in some list."""
-    name, seen = str(path[0]), case.seen(str(path[0]))
+    name, seen = str(path[0]), case.observed_values(str(path[0]))
     was_number = isinstance(value_at(case.parameters, path), int) and value.isdecimal()
     is_choice = not WORDS["of_choices"].isdisjoint(words_of(name)[-1:])
     other = bool(seen and seen.formats and not seen.formats.get(format_of(value), 0))
@@ -117,10 +123,16 @@ def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
     Or of another form than all that is known at its place.
     """
     if len(path) > 1:
-        inner = case.profile.at(place_of(path)) if case.profile is not None else None
-        return inner is not None and inner.successes > 0 and not fits(value, tuple(inner.types))
+        inner = case.profile.profile_at(written_place(path)) if case.profile is not None else None
+        return (
+            inner is not None and inner.successes > 0 and not fits_types(value, tuple(inner.types))
+        )
     name = str(path[0])
-    view, seen, known = case.parameter(name), case.seen(name), _known_texts(case, name)
+    view, seen, known = (
+        case.view_parameter(name),
+        case.observed_values(name),
+        _known_texts(case, name),
+    )
     if not isinstance(value, str) or is_redacted(value):
         return False
     has_examples = view is not None and _EXAMPLES.search(view.description) is not None
@@ -128,12 +140,12 @@ def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
         return value not in map(str, view.stated_values)
     if seen is None or len(known) < _FEW or value in known:
         return False
-    forms = set(map(outline, known))
+    forms = set(map(outline_text, known))
     is_closed = seen.successes >= _OFTEN * len(seen.values)
-    return is_closed or (len(forms) <= _FORMS and outline(value) not in forms)
+    return is_closed or (len(forms) <= _FORMS and outline_text(value) not in forms)
 
 
 def _known_texts(case: Case, name: str) -> list[str]:
-    seen = case.seen(name)
+    seen = case.observed_values(name)
     keys = list(seen.values)[:_MAX_KNOWN] if seen is not None else []
     return [json.loads(key) for key in keys if key[:1] == '"']

@@ -8,14 +8,14 @@ from typing import Any
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ToolAnnotations
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import StoredTool
 from retrieval.answers.judge.ranking import judge
 from retrieval.answers.proposers.case import Case, Option, value_sources_of
 from retrieval.answers.proposers.compose import Proposal
 from retrieval.answers.proposers.grounds import account_in
 from retrieval.knowledge.confidence import Scaling
-from retrieval.knowledge.rewrites.edit_effects import applied
+from retrieval.knowledge.rewrites.edit_effects import try_edits
 from retrieval.knowledge.rows.principals import SURE, agent_mark, principal_of
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.tool.repairs import carries_value
@@ -35,12 +35,12 @@ class Strangers:
         """Return whether it would not be sure without what another caller states."""
         case = self._case
         if proposal.options and all(
-            option.menders and not case.distrusts(option.menders) for option in proposal.options
+            option.menders and not case.is_distrusted(option.menders) for option in proposal.options
         ):
             return False  # enough made this very repair, any caller that else uses the tool
         of_profile = self._know(proposal)
         speakers = (option.menders | option.reporters for option in proposal.options)
-        if not of_profile and not any(map(case.distrusts, speakers)):
+        if not of_profile and not any(map(case.is_distrusted, speakers)):
             return False
         return self._without(profile=not of_profile).get(proposal.key, 0.0) <= SURE
 
@@ -60,13 +60,13 @@ class Strangers:
         if case.is_foreign_schema or (profile and self._made_most_of(profile)):
             return True
         new = proposal.parameters.keys() - case.parameters.keys()
-        seen = (case.seen(name) for name in new if name not in self._message)
+        seen = (case.observed_values(name) for name in new if name not in self._message)
         return any(self._made_most_of(each) for each in seen if each is not None)
 
     def _made_most_of(self, seen: ToolProfile | ParameterProfile) -> bool:
         """Whether too few use it, or more than half of its successes may be one other caller's."""
-        made = summed((principal_of(agent), count) for agent, count in seen.agents.items())
-        if self._case.distrusts(made):
+        made = sum_values((principal_of(agent), count) for agent, count in seen.agents.items())
+        if self._case.is_distrusted(made):
             return True
         beyond = seen.successes - sum(made.values())  # of agents that are not counted one by one
         made.pop(principal_of(agent_mark(self._case.agent)), None)
@@ -101,7 +101,7 @@ def principals_for(case: Case, proposal: Proposal) -> int:
 
 
 def _is_semantic(case: Case, option: Option) -> bool:
-    made = applied(case.parameters, option.edits, value_sources_of(case))
+    made = try_edits(case.parameters, option.edits, value_sources_of(case))
     return made is None or account_in(case, made).change_class == "semantic"
 
 

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 from aftercall.json_values import JsonValue, canonical_json
 from retrieval.knowledge.tool.record import ToolRecord, is_common_name
 from retrieval.knowledge.values.parameters import ParameterView
-from retrieval.knowledge.values.scalars import number
+from retrieval.knowledge.values.scalars import write_number
 
 # What others stated, as one line of visible characters; how it is escaped, and its tokens.
 
@@ -52,16 +52,18 @@ _PIECES = re.compile(
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]")
 
 
-def plain(text: str, limit: int, clean: Clean) -> str:
-    """One line of visible characters without secrets, at most `limit` of them, perhaps cut by `…`.
+def visible_line(text: str, limit: int, clean: Clean) -> str:
+    """Return one line of at most `limit` visible characters, without secrets.
 
     Control characters, zero-width ones, changes of direction and whatever else cannot be seen go
     first, so that a secret is not put together from its parts after it was looked for.
     """
     read = text[:_READ]
     is_plain = read.isascii() and read.isprintable()
-    folded = " ".join(clean(read if is_plain else "".join(map(_shown, read))).split())
-    return folded if len(folded) <= limit else folded[: limit - 1].rstrip() + "…"
+    folded = " ".join(clean(read if is_plain else "".join(map(_show_character, read))).split())
+    if len(folded) <= limit:
+        return folded
+    return folded[: limit - 1].rstrip() + "…"
 
 
 def without_masks(signature: str) -> str:
@@ -72,16 +74,20 @@ def without_masks(signature: str) -> str:
     return _OF_SOMEBODY.sub("…", _MASK.sub("…", signature))
 
 
-def _shown(char: str) -> str:
+def _show_character(char: str) -> str:
     if char.isspace():
         return " "
     selects = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-    return char if char.isprintable() and char not in _BLANKS and not selects else ""
+    if char.isprintable() and char not in _BLANKS and not selects:
+        return char
+    return ""
 
 
-def named(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name that stands in running text: as it is, or in quotation marks."""
-    return name if _BARE.fullmatch(name) else in_quotes(name)
+    if _BARE.fullmatch(name):
+        return name
+    return in_quotes(name)
 
 
 def in_quotes(text: str) -> str:
@@ -113,7 +119,8 @@ def estimate_tokens(text: str) -> int:
     """
     total = 0
     for piece in _PIECES.finditer(text):
-        said, is_word = piece[0], piece.lastgroup == "word"
+        said = piece[0]
+        is_word = piece.lastgroup == "word"
         is_one = piece.lastgroup == "space" or said.isascii() or said in _TYPOGRAPHIC
         rare = 1 if is_one else len(said.encode("utf-8", "replace"))
         total += _of_word(said) if is_word else rare
@@ -136,14 +143,17 @@ def _of_part(part: str) -> int:
     return ceil((length + 1) / 3)
 
 
-def times(count: int) -> str:
+def count_times(count: int) -> str:
     """`once`, `12 times`."""
-    return "once" if count == 1 else f"{count} times"
+    if count == 1:
+        return "once"
+    return f"{count} times"
 
 
-def percent(share: float) -> str:
+def show_percent(share: float) -> str:
     """`92%`; 100% and 0% only where it is exactly that."""
-    least, most = (1 if share > 0 else 0), (99 if share < 1 else 100)
+    least = 1 if share > 0 else 0
+    most = 99 if share < 1 else 100
     return f"{min(most, max(least, round(100 * share)))}%"
 
 
@@ -167,27 +177,28 @@ UNKNOWN = Signature("(?)", "(?)")
 
 def signature_of_tool(record: ToolRecord, clean: Clean) -> Signature:
     """Return the signature of a tool. An optional parameter has a `?` behind its name."""
-    views = _views(record)
+    views = _common_views(record)
     if views is None:
         return UNKNOWN
     required = [each for each in views if each.required]
     optional = [each for each in views if not each.required]
-    names = [_name(each, clean) for each in required[:_MAX_SHOWN]]
+    names = [_quote_parameter(each, clean) for each in required[:_MAX_SHOWN]]
     left = len(required) - len(names)
     if left:
         names.append(f"{left} more")
     if len(optional) == 1 and not left:
-        names.append(f"{_name(optional[0], clean)}?")
+        names.append(f"{_quote_parameter(optional[0], clean)}?")
     elif optional:
         names.append(f"{len(optional)} optional")
-    told = [_told(each, clean) for each in [*required, *optional][:_MAX_SHOWN]]
+    told = [_describe_parameter(each, clean) for each in [*required, *optional][:_MAX_SHOWN]]
     if len(views) > _MAX_SHOWN:
         told.append(f"{len(views) - _MAX_SHOWN} more")
-    short, full = f"({', '.join(names)})", f"({', '.join(told)})"
+    short = f"({', '.join(names)})"
+    full = f"({', '.join(told)})"
     return Signature(min(full, short, key=estimate_tokens), full)
 
 
-def _views(record: ToolRecord) -> Sequence[ParameterView] | None:
+def _common_views(record: ToolRecord) -> Sequence[ParameterView] | None:
     view = record.schema_view()
     if view is not None:
         return list(view.parameters.values())
@@ -196,37 +207,45 @@ def _views(record: ToolRecord) -> Sequence[ParameterView] | None:
         return None
     common = [
         each
-        for name, each in sorted(profile.view().parameters.items())
+        for name, each in sorted(profile.make_view().parameters.items())
         if is_common_name(profile.parameters[name], profile)
     ]
-    return common if common or not profile.parameters else None
+    if common or not profile.parameters:
+        return common
+    return None
 
 
-def _name(view: ParameterView, clean: Clean) -> str:
-    return named(plain(view.name, _MAX_NAME, clean))
+def _quote_parameter(view: ParameterView, clean: Clean) -> str:
+    return quote_name(visible_line(view.name, _MAX_NAME, clean))
 
 
-def _told(view: ParameterView, clean: Clean) -> str:
+def _describe_parameter(view: ParameterView, clean: Clean) -> str:
     items = view.item_types[:1]
     types = [f"{items[0]}[]" if each == "array" and items else each for each in view.types]
-    what = " ".join(filter(None, ("|".join(types), _bounds(view.minimum, view.maximum))))
+    what = " ".join(filter(None, ("|".join(types), _show_bounds(view.minimum, view.maximum))))
     if view.allowed:
-        shown = [_value(each, clean) for each in view.allowed[:_MAX_ALLOWED]]
+        shown = [_show_value(each, clean) for each in view.allowed[:_MAX_ALLOWED]]
         left = len(view.allowed) - len(shown)
         what = "|".join([*shown, *([f"{left} more"] if left else [])])
-    name = _name(view, clean) + ("" if view.required else "?")
-    return f"{name}: {what}" if what else name
+    name = _quote_parameter(view, clean) + ("" if view.required else "?")
+    if what:
+        return f"{name}: {what}"
+    return name
 
 
-def _bounds(low: float | None, high: float | None) -> str:
+def _show_bounds(low: float | None, high: float | None) -> str:
     if low is None and high is None:
         return ""
     if low is None or high is None:
-        return f"from {number(low)}" if low is not None else f"up to {number(high or 0)}"
-    return f"{number(low)}..{number(high)}"
+        if low is not None:
+            return f"from {write_number(low)}"
+        return f"up to {write_number(high or 0)}"
+    return f"{write_number(low)}..{write_number(high)}"
 
 
-def _value(value: JsonValue, clean: Clean) -> str:
+def _show_value(value: JsonValue, clean: Clean) -> str:
     is_text = isinstance(value, str)
-    shown = plain(str(value) if is_text else canonical_json(value), _MAX_VALUE, clean)
-    return in_quotes(shown) if is_text else shown
+    shown = visible_line(str(value) if is_text else canonical_json(value), _MAX_VALUE, clean)
+    if is_text:
+        return in_quotes(shown)
+    return shown

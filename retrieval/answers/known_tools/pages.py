@@ -1,6 +1,6 @@
-"""The prompt and the Markdown page: what is shown of which tools, within a budget of tokens. Pure.
+"""The prompt and the Markdown page: what is shown for each tool, within a budget of tokens. Pure.
 
-First every tool gets its shortest form, the most useful first, as long as there is room; then
+First every tool gets its shortest form, the most useful first, as long as there is space; then
 longer signatures and further lines, over all tools the most useful for their length first.
 
     <known_tools>
@@ -65,7 +65,7 @@ class _Chosen:
     lines: set[int] = field(default_factory=set)
     headings: set[str] = field(default_factory=lambda: {""})
 
-    def text(self) -> str:
+    def block_text(self) -> str:
         parts = [self.block.full if self.is_full else self.block.short]
         heading = ""
         for number in sorted(self.lines):
@@ -79,12 +79,14 @@ class _Chosen:
 def prompt_block(
     tools: Sequence[ToolFacts], budget: int, *, further: int = 0, dashboard_url: str | None = None
 ) -> str:
-    """The block for a prompt, at most `budget` tokens by `estimate_tokens`, which is 50 at least.
+    """Return the block for a prompt: at most `budget` tokens, 50 or more.
 
     Tools come the most useful first; `further` ones are counted as left out. `dashboard_url` is the
     base of links to the tools' pages, without a slash at its end.
     """
-    return _fill(_PROMPT, [_prompt_block(each, dashboard_url) for each in tools], budget, further)
+    return _fill_page(
+        _PROMPT, [_prompt_block(each, dashboard_url) for each in tools], budget, further
+    )
 
 
 def markdown_page(
@@ -94,10 +96,12 @@ def markdown_page(
 
     A section a tool, its pitfalls below.
     """
-    return _fill(_PAGE, [_markdown_block(each, dashboard_url) for each in tools], budget, further)
+    return _fill_page(
+        _PAGE, [_markdown_block(each, dashboard_url) for each in tools], budget, further
+    )
 
 
-def _fill(frame: _Frame, blocks: Sequence[_Block], budget: int, further: int) -> str:
+def _fill_page(frame: _Frame, blocks: Sequence[_Block], budget: int, further: int) -> str:
     """Return the text of as much as fits.
 
     Every part ends where a word ends, so that estimates add up.
@@ -106,21 +110,23 @@ def _fill(frame: _Frame, blocks: Sequence[_Block], budget: int, further: int) ->
     if not blocks:
         return f"{opening}{gap}No tool is known.\n{closing}"
 
-    def missing(count: int) -> str:
-        return f"{gap}{count} more tool{'s' * (count != 1)} left out.\n" if count else ""
+    def count_missing(count: int) -> str:
+        if count:
+            return f"{gap}{count} more tool{'s' * (count != 1)} left out.\n"
+        return ""
 
     room = budget - _cost(opening) - _cost(closing)
     costs = [_cost(each.short) + _cost(each.closing) for each in blocks]
     if further or sum(costs) > room:  # then some are left out, and that is stated
-        room -= _cost(missing(len(blocks) + further))
+        room -= _cost(count_missing(len(blocks) + further))
     chosen = []
     for block, cost in zip(blocks, costs, strict=True):
         if cost <= room:
             room -= cost
             chosen.append(_Chosen(block))
     _fill_up(chosen, room)
-    texts = "".join(each.text() for each in chosen)
-    return opening + texts + missing(len(blocks) + further - len(chosen)) + closing
+    texts = "".join(each.block_text() for each in chosen)
+    return opening + texts + count_missing(len(blocks) + further - len(chosen)) + closing
 
 
 def _fill_up(chosen: Sequence[_Chosen], room: int) -> None:
@@ -148,7 +154,7 @@ def _fill_up(chosen: Sequence[_Chosen], room: int) -> None:
             each.headings.add(heading)
 
 
-def _address(facts: ToolFacts, dashboard_url: str | None) -> str | None:
+def _page_address(facts: ToolFacts, dashboard_url: str | None) -> str | None:
     if dashboard_url is None or facts.tool_id is None:
         return None
     # One segment of a path; dots alone would be resolved when the link is followed.
@@ -158,7 +164,7 @@ def _address(facts: ToolFacts, dashboard_url: str | None) -> str | None:
 
 
 def _prompt_block(facts: ToolFacts, dashboard_url: str | None) -> _Block:
-    address = _address(facts, dashboard_url)
+    address = _page_address(facts, dashboard_url)
     links = (_Line(f"\nIts page: {address}", facts.priority_of_link),) if address else ()
     server = "" if facts.server is None else f" server={quoteattr(facts.server)}"
     opening = f"<tool name={quoteattr(facts.name)}{server}>"
@@ -187,7 +193,7 @@ def _markdown_block(facts: ToolFacts, dashboard_url: str | None) -> _Block:
             alone = _Line(f"\n{text}\n", each.priority)
             listed = _Line(f"- {text}\n", each.priority, f"\n### {each.heading}\n\n")
             below[each.heading].append(listed if each.heading else alone)
-    if address := _address(facts, dashboard_url):
+    if address := _page_address(facts, dashboard_url):
         below[""].append(_Line(f"\n[Dashboard]({address})\n", facts.priority_of_link))
     return _Block(
         short=f"{heading}Call: {title}{markdown_text(facts.signature.short)}\n",

@@ -1,35 +1,40 @@
 """Texts where an object is due, objects where a text is due, and fields that a free object holds.
 
-What `shape` tries beside the places of names, as in calendars: `"start": "2026-05-04T10:00:00"` for
-`"start": {"dateTime": "2026-05-04T10:00:00"}`, with the zone next to it or in it.
+What `shape` tries next to the places of names, as in calendars: `"start": "2026-05-04T10:00:00"`
+for `"start": {"dateTime": "2026-05-04T10:00:00"}`, with the zone next to it or in it.
 """
 
 from collections.abc import Collection, Iterator
 
 from aftercall.json_values import JsonObject
-from retrieval.answers.proposers.case import Case, Option, prior
+from retrieval.answers.proposers.case import Case, Option, prior_trials
 from retrieval.answers.proposers.faults import objects_in
-from retrieval.answers.proposers.layouts import as_option, is_stated, names_of_tool, strangers
+from retrieval.answers.proposers.layouts import (
+    as_option,
+    is_stated,
+    names_of_tool,
+    unknown_parameters,
+)
 from retrieval.knowledge.rewrites.edits import Add, Edit, Nest, Remove, Replace
-from retrieval.knowledge.values.forms import meets
+from retrieval.knowledge.values.forms import meets_form
 from retrieval.knowledge.values.likeness import best_matches
 from retrieval.knowledge.values.notations import object_in
 from retrieval.knowledge.values.parameters import ParameterView, ToolView, object_view
-from retrieval.knowledge.values.scalars import fits
+from retrieval.knowledge.values.scalars import fits_types
 
-_BOXED = prior("shape.boxed")
-_UNBOXED = prior("shape.unboxed")
-_INTO_FREE = prior("shape.free")
+_BOXED = prior_trials("shape.boxed")
+_UNBOXED = prior_trials("shape.unboxed")
+_INTO_FREE = prior_trials("shape.free")
 _SEVERAL = 2
 
 
-def boxed(case: Case) -> Iterator[Option]:
+def box_options(case: Case) -> Iterator[Option]:
     """Objects for all texts where objects are due, with what stands next to them and is theirs."""
     held: dict[str, JsonObject] = {}
-    found = strangers(case)
-    beside = {name: value for name, value in found if case.parameter(name) is None}
+    found = unknown_parameters(case)
+    beside = {name: value for name, value in found if case.view_parameter(name) is None}
     for name, value in found:
-        known = case.parameter(name)
+        known = case.view_parameter(name)
         inner = object_view(case.schema, (name,), {}) if known and case.schema else None
         is_text = isinstance(value, str) and not object_in(value)
         field = _field_for(inner, str(value), beside) if inner and is_text else None
@@ -38,7 +43,7 @@ def boxed(case: Case) -> Iterator[Option]:
     taken = {
         name: value
         for name, value in beside.items()
-        if all(name in _fields(case, each) for each in held)
+        if all(name in _object_fields(case, each) for each in held)
     }
     if held:
         edits: list[Edit] = [
@@ -49,9 +54,11 @@ def boxed(case: Case) -> Iterator[Option]:
         yield as_option(case, edits, f"`{next(iter(held))}` is an object", _BOXED)
 
 
-def _fields(case: Case, name: str) -> dict[str, ParameterView]:
+def _object_fields(case: Case, name: str) -> dict[str, ParameterView]:
     view = object_view(case.schema or {}, (name,), {})
-    return view.parameters if view else {}
+    if view:
+        return view.parameters
+    return {}
 
 
 def _field_for(view: ToolView, text: str, beside: Collection[str]) -> str | None:
@@ -59,34 +66,49 @@ def _field_for(view: ToolView, text: str, beside: Collection[str]) -> str | None
 
     What stands next to the text is needed no longer.
     """
-    texts = [each for each in view.parameters.values() if fits("", each.types)]
+    texts = [each for each in view.parameters.values() if fits_types("", each.types)]
     needed = [each.name for each in view.parameters.values() if each.required]
     needed = [name for name in needed if name not in beside]
-    formed = [each.name for each in texts if each.form and meets(text, each.form)]
+    formed = [each.name for each in texts if each.form and meets_form(text, each.form)]
     if len(needed) == 1 and any(each.name == needed[0] for each in texts):
         return needed[0]
-    return formed[0] if len(formed) == 1 and set(needed) <= {*formed} else None
+    if len(formed) == 1 and set(needed) <= {*formed}:
+        return formed[0]
+    return None
 
 
-def unboxed(case: Case) -> Iterator[Option]:
-    """Plain values for all objects of which one member is due, and the others have places."""
+def unbox_options(case: Case) -> Iterator[Option]:
+    """Yield plain values for all objects with one due member, whose others have places."""
     edits: list[Edit] = []
     others: JsonObject = {}
-    for name, value in strangers(case):
-        known = case.parameter(name)
-        if known is None or not isinstance(value, dict) or len(value) < 2:
+    for name, value in unknown_parameters(case):
+        known = case.view_parameter(name)
+        if known is None:
+            continue
+        if not isinstance(value, dict):
+            continue
+        if len(value) < 2:
             continue
         rest = {key: each for key, each in value.items() if key in names_of_tool(case)}
-        own = [each for key, each in value.items() if key not in rest and fits(each, known.types)]
-        if len(own) != 1 or len(rest) != len(value) - 1 or not is_stated(case):
+        own = [
+            each for key, each in value.items() if key not in rest and fits_types(each, known.types)
+        ]
+        if len(own) != 1:
             return
-        if any(key in {**others, **case.parameters} and {**others, **case.parameters}[key] != each
-               for key, each in rest.items()):  # fmt: skip
+        if len(rest) != len(value) - 1:
+            return
+        if not is_stated(case):
+            return
+        if any(
+            key in {**others, **case.parameters} and {**others, **case.parameters}[key] != each
+            for key, each in rest.items()
+        ):
             return  # two zones, and a place for one
         others |= rest
         edits.append(Replace(name=name, before=value, value=own[0]))
-    edits += [Add(name=key, value=each) for key, each in others.items()
-              if key not in case.parameters]  # fmt: skip
+    edits += [
+        Add(name=key, value=each) for key, each in others.items() if key not in case.parameters
+    ]
     if others:
         yield as_option(case, edits, "one member is the value, the others have places", _UNBOXED)
 
@@ -97,13 +119,17 @@ def into_free(case: Case) -> Iterator[Option]:
     whole = ((), case.parameters)
     for path, inner in (whole, *objects_in(case.parameters)) if case.schema is not None else ():
         view = object_view(case.schema or {}, path, inner) if path else case.view
-        missing = view.missing(inner) if view else []
-        unknown = view.unknown(inner) if view else []
+        missing = view.missing_parameters(inner) if view else []
+        unknown = view.unknown_parameters(inner) if view else []
         if not path and (len(unknown) < _SEVERAL or best_matches(unknown, missing)):
             continue  # one may be the object itself, under another name
-        if view and len(missing) == 1 and unknown and view.parameters[missing[0]].types == (
-            "object",
-        ) and not object_view(case.schema or {}, (*path, missing[0]), {}):  # fmt: skip
-            edits.append(Nest(name=missing[0], fields=tuple(unknown)).under(path))
+        if (
+            view
+            and len(missing) == 1
+            and unknown
+            and view.parameters[missing[0]].types == ("object",)
+            and not object_view(case.schema or {}, (*path, missing[0]), {})
+        ):
+            edits.append(Nest(name=missing[0], fields=tuple(unknown)).under_prefix(path))
     if edits:
         yield as_option(case, edits, "the fields belong into an object of theirs", _INTO_FREE)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from aftercall.change_classes import QUORUM
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, ContractChange, EvidenceSource, Tool
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.proposers.faults import faults_of, stated_schema
 from retrieval.answers.siblings import Sibling
 from retrieval.knowledge.beta import Trials
@@ -27,7 +27,7 @@ from retrieval.knowledge.rewrites.edits import Add, Edit, Replace, ValueSources,
 from retrieval.knowledge.rows.documents import SeedEntry
 from retrieval.knowledge.rows.health import Referred
 from retrieval.knowledge.rows.principals import agent_mark, principal_of
-from retrieval.knowledge.session.session_calls import SessionCall
+from retrieval.knowledge.session.session_calls import EarlierCall
 from retrieval.knowledge.tool.links import Links
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
@@ -60,7 +60,7 @@ class Case:
     context: str | None = None
     agent: str = ""
     seeds: tuple[SeedEntry, ...] = ()
-    session: Callable[[], Sequence[SessionCall]] = tuple
+    session: Callable[[], Sequence[EarlierCall]] = tuple
     links: Links | None = None
     writes: bool = True
     schema: JsonObject | None = None
@@ -78,7 +78,7 @@ class Case:
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """The error's faults, and those that the live schema shows next to them."""
+        """Add the faults that the live schema shows to those of the error."""
         if not self.parameters_known:
             object.__setattr__(self, "faults", self.reading.faults)
             return
@@ -88,7 +88,7 @@ class Case:
             self._read_view()
 
     def _read_view(self) -> None:
-        """Where nothing else is known of the tool, what its error states is the view of it."""
+        """Take what the error states as the view of the tool, where nothing else is known."""
         stated = stated_schema(self.faults, self.parameters)
         if stated is not None:
             object.__setattr__(self, "stated", stated)
@@ -99,8 +99,8 @@ class Case:
         """Whether schema or successes show the tool's parameters, and not its error alone."""
         return self.view is not None and self.view.source != "error"
 
-    def distrusts(self, principals: Collection[str]) -> bool:
-        """Whether too few principals say something, and the one that asks is none of them."""
+    def is_distrusted(self, principals: Collection[str]) -> bool:
+        """Return whether too few principals state something, the caller not among them."""
         own = principal_of(agent_mark(self.agent))
         return 0 < len(principals) < self.quorum and own not in principals
 
@@ -113,11 +113,11 @@ class Case:
             like_signatures=(), siblings=(), elsewhere=lambda: None, links=None,
         )  # fmt: skip
 
-    def parameter(self, name: str | None) -> ParameterView | None:
+    def view_parameter(self, name: str | None) -> ParameterView | None:
         """Return what is known of a parameter."""
         return self.view.parameters.get(name) if self.view and name is not None else None
 
-    def seen(self, name: str | None) -> ParameterProfile | None:
+    def observed_values(self, name: str | None) -> ParameterProfile | None:
         """Return what successes and failures showed of a parameter."""
         return self.profile.parameters.get(name) if self.profile and name is not None else None
 
@@ -131,9 +131,9 @@ def profile_for(
     """
     if knowledge is None:
         return None, True
-    if schema_hash is not None and (exact := knowledge.profile(schema_hash)):
+    if schema_hash is not None and (exact := knowledge.find_profile(schema_hash)):
         return exact.seen_by(agent), True
-    found = knowledge.profile(None) or next(reversed(knowledge.profiles.values()), None)
+    found = knowledge.find_profile(None) or next(reversed(knowledge.profiles.values()), None)
     return found.seen_by(agent) if found else None, schema_hash is None
 
 
@@ -141,16 +141,16 @@ def view_of(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView 
     """Return what is known of a tool's parameters: by its schema, or else by its successes."""
     if schema is not None:
         return view_of_schema(schema)
-    return profile.view() if profile and profile.successes else None
+    return profile.make_view() if profile and profile.successes else None
 
 
 def value_sources_of(case: Case) -> ValueSources:
-    """Where an edit may take a value from: the faults and the context."""
+    """Return the sources that an edit may take a value from: faults and context."""
     return ValueSources(case.faults, case.context)
 
 
 _IN_VAIN = 16.0
-"""Pseudo-wrongs of a suggestion that was followed in vain, on whatever grounds it was made."""
+"""Pseudo-wrongs of a suggestion that was followed without success, whatever its grounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +187,14 @@ class Option:
     @property
     def evidence(self) -> Trials:
         """Return what speaks for it and against it in all."""
-        return self.trials.plus(Trials(0, _IN_VAIN * self.failed))
+        return self.trials.add_trials(Trials(0, _IN_VAIN * self.failed))
 
     @property
     def is_stated(self) -> bool:
         """Return whether error or schema states so, and not only what others did."""
         return not {"error", "schema"}.isdisjoint(self.sources)
 
-    def merged(self, other: "Option") -> "Option":
+    def merge_with(self, other: "Option") -> "Option":
         """Return one option for two that do the same.
 
         They agree, and the words of who states it stay.
@@ -209,8 +209,8 @@ class Option:
         return replace(
             told,
             trials=max(
-                first.trials.plus(Trials(0.5 * second.trials.right, 0)),
-                second.trials.plus(Trials(0.5 * first.trials.right, 0)),
+                first.trials.add_trials(Trials(0.5 * second.trials.right, 0)),
+                second.trials.add_trials(Trials(0.5 * first.trials.right, 0)),
                 key=lambda both: both.mean,  # the better of the two, so that more never counts less
             ),
             failed=max(first.failed, second.failed),
@@ -227,7 +227,7 @@ class Option:
         )
 
 
-def one(
+def one_edit(
     index: int, edit: Edit, reason: str, trials: Trials, source: EvidenceSource, successes: int = 0
 ) -> Option:
     """Return an option of one edit that repairs one fault."""
@@ -249,13 +249,13 @@ def read_option(case: Case) -> Option | None:
         return None
     reason = "the arguments came as a text, and are an object"
     lesson = "Send the arguments as an object, not as a text."
-    return Option((), reason, prior("shape.text"), ("parameters",), lesson=lesson)
+    return Option((), reason, prior_trials("shape.text"), ("parameters",), lesson=lesson)
 
 
-_PRIORS = read_table("answers/proposers/priors.toml")
+_PRIORS = read_word_table("answers/proposers/priors.toml")
 
 
-def prior(kind: str, judged: tuple[float, float] | None = None) -> Trials:
+def prior_trials(kind: str, judged: tuple[float, float] | None = None) -> Trials:
     """Return the counts that a kind of change begins with, as `priors.toml` has them.
 
     Args:
@@ -276,7 +276,7 @@ class Candidate:
     """Another registered tool, with what is known of its calls.
 
     `similarity` is the cosine of its nearest success to the failed call, None without one;
-    `sessions` are distinct ones, of which a few are remembered.
+    `sessions` are distinct ones; a few of them are remembered.
     """
 
     tool: Tool
@@ -358,7 +358,7 @@ class Advice:
     yields: bool = False
     split: tuple[str, ...] = ()
     is_strange: bool = False
-    """Whether one other principal alone states so (`Case.distrusts`)."""
+    """Whether one other principal alone states so (`Case.is_distrusted`)."""
     is_lookup: bool = False
     """Whether it is where a value comes from: every change of parameters stands next to it."""
 
@@ -378,7 +378,7 @@ _MAX = 120
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
-def quoted(value: JsonValue) -> str:
+def quote_json(value: JsonValue) -> str:
     """Return a value as JSON on one line, cut; control and direction marks are blanks."""
     if isinstance(value, str):
         value = " ".join(_CONTROL.sub(" ", value[: 4 * _MAX]).split())

@@ -10,23 +10,30 @@ from itertools import islice
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject
-from retrieval.answers.proposers.case import Case, Option, prior, read_option, value_sources_of
-from retrieval.answers.proposers.experience import Reports, reports, sibling_options
+from retrieval.answers.proposers.case import (
+    Case,
+    Option,
+    prior_trials,
+    read_option,
+    value_sources_of,
+)
+from retrieval.answers.proposers.experience import Reports, read_reports, sibling_options
 from retrieval.answers.proposers.faults import inner_faults, out_of_form, shown_by
 from retrieval.answers.proposers.registry import options_for, whole_options
-from retrieval.answers.proposers.shape import Reshaped, reshaped
+from retrieval.answers.proposers.shape import Reshaped, reshape_call
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
-from retrieval.knowledge.rewrites.edit_effects import applied, changed_names, effect_key
-from retrieval.knowledge.rewrites.edits import Replace, touches
+from retrieval.knowledge.rewrites.edit_effects import changed_names, effect_key, try_edits
+from retrieval.knowledge.rewrites.edits import Replace, touch_same_place
 from retrieval.knowledge.tool.rules import WORKED
 from retrieval.knowledge.values.parameters import element_view, object_view, value_at
-from retrieval.knowledge.values.scalars import fits
+from retrieval.knowledge.values.scalars import fits_types
 
 
 def nested_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield what the proposers have for a fault inside a nested value."""
-    prefix, inner = fault.path[:-1], _inner_case(case, fault)
+    prefix = fault.path[:-1]
+    inner = _inner_case(case, fault)
     local = [(each.kind, each.path) for each in inner.faults] if inner else []
     if fault.kind == "wrong_type":
         yield from _boxed_inside(case, index, fault)
@@ -39,14 +46,16 @@ def nested_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield replace(
             option,
             edits=tuple(
-                edit.under(prefix) if isinstance(fault.path[-1], str) else edit.at(fault.path)
+                edit.under_prefix(prefix)
+                if isinstance(fault.path[-1], str)
+                else edit.at_path(fault.path)
                 for edit in option.edits
             ),
             covers=frozenset({index, *lifted}),
         )
 
 
-_BOXED = prior("shape.boxed")
+_BOXED = prior_trials("shape.boxed")
 
 
 def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -56,16 +65,17 @@ def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     needed = [each for each in view.parameters.values() if each.required] if view else []
     given = {each.name: each.allowed[0] for each in needed if len(each.allowed) == 1}
     needed = [each for each in needed if each.name not in given]
-    if isinstance(value, str) and len(needed) == 1 and fits(value, needed[0].types):
+    if isinstance(value, str) and len(needed) == 1 and fits_types(value, needed[0].types):
         made: JsonObject = {needed[0].name: value, **given}
-        edit = Replace(name="", before=value, value=made).at(fault.path)
+        edit = Replace(name="", before=value, value=made).at_path(fault.path)
         yield Option((edit,), f"it is an object with `{needed[0].name}`", _BOXED, ("schema",),
                      covers=frozenset({index}))  # fmt: skip
 
 
 def _inner_case(case: Case, fault: Fault) -> Case | None:
     """Return the object around the fault as a case; an element of an array stands alone in one."""
-    prefix, last = fault.path[:-1], fault.path[-1]
+    prefix = fault.path[:-1]
+    last = fault.path[-1]
     around = value_at(case.parameters, prefix)
     schema, view = case.schema or case.stated or {}, None
     if isinstance(around, dict):
@@ -76,7 +86,7 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
     elif isinstance(around, list) and isinstance(last, int) and last < len(around):
         parameters = {str(last): around[last]}
         view = element_view(schema, fault.path)
-        listed = case.parameter(str(prefix[0])) if len(prefix) == 1 else None
+        listed = case.view_parameter(str(prefix[0])) if len(prefix) == 1 else None
         if listed is not None and listed.stated_values and view is not None:
             # The list states in words which items there are.
             items = {
@@ -98,7 +108,7 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
         parameters=parameters,
         reading=replace(case.reading, faults=tuple(said)),
         view=view,
-        profile=case.profile and case.profile.around(fault.path),
+        profile=case.profile and case.profile.profile_around(fault.path),
         signature=None,
         schema=None,
         stated=None,
@@ -135,21 +145,21 @@ class Proposal:
     """
 
 
-def propose(case: Case) -> list[Proposal]:
+def propose_changes(case: Case) -> list[Proposal]:
     """Return every proposal that changes the call, unranked and not yet verified. Pure.
 
     Several may lead to the same parameters by different edits; the surest of them counts.
     """
-    shape = reshaped(case)
-    found = list(_proposals(case, case))
+    shape = reshape_call(case)
+    found = list(_make_proposals(case, case))
     if (read := read_option(case)) is not None and not found:
         names = sorted(case.parameters)
         key = effect_key(case.parameters, names)
         found.append(Proposal(case.parameters, (read,), frozenset(names), key))
     if shape is not None:
-        # A name or a value of a call in a wrong shape is none of the tool's.
+        # A name or a value of a call in a wrong shape is not one of the tool's.
         found = [each for each in found if any(option.share for option in each.options)]
-        found += _proposals(case, shape.case, shape)
+        found += _make_proposals(case, shape.case, shape)
     return _after_reports(case, found)
 
 
@@ -157,20 +167,20 @@ def propose_as_siblings(case: Case) -> list[Proposal]:
     """Return what repaired such an error on siblings of the tool."""
     found = []
     for option in sibling_options(case):
-        made = applied(case.parameters, option.edits, value_sources_of(case))
+        made = try_edits(case.parameters, option.edits, value_sources_of(case))
         names = [] if made is None else changed_names(case.parameters, made)
         if made is not None and names:
             found.append(Proposal(made, (option,), frozenset(names), effect_key(made, names)))
     return found
 
 
-def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterator[Proposal]:
+def _make_proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterator[Proposal]:
     value_sources = value_sources_of(case)
     first = () if shape is None else (shape.option,)
     whole = () if shape is None else ((),)  # nothing but the shape was wrong
-    for options in islice((*whole, *_combinations(case)), _MAX_COMBINATIONS):
+    for options in islice((*whole, *_combine_options(case)), _MAX_COMBINATIONS):
         edits = [edit for option in options for edit in option.edits]
-        parameters = applied(case.parameters, edits, value_sources)
+        parameters = try_edits(case.parameters, edits, value_sources)
         if parameters is None:
             continue
         for rest, mended in _with_the_rest(case, parameters):
@@ -196,7 +206,8 @@ def _with_the_rest(
     `["Open"]` may be no listed value only once `'["Open"]'` is read as a list.
     """
     yield (), parameters
-    view, schema = case.view, case.schema
+    view = case.view
+    schema = case.schema
     if view is None or schema is None:
         return
     left = [*shown_by(view, parameters), *inner_faults(schema, parameters)]
@@ -205,9 +216,9 @@ def _with_the_rest(
         return
     rest = replace(case, parameters=parameters, reading=replace(case.reading, faults=()))
     value_sources = value_sources_of(rest)
-    for options in islice(_combinations(rest), _MAX_OF_THE_REST):
+    for options in islice(_combine_options(rest), _MAX_OF_THE_REST):
         edits = [edit for option in options for edit in option.edits]
-        if (mended := applied(parameters, edits, value_sources)) is not None:
+        if (mended := try_edits(parameters, edits, value_sources)) is not None:
             yield options, mended
 
 
@@ -221,30 +232,31 @@ def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
     Reports about the same change are added, and a learned repair of the same names speaks against
     a proposal that changes them otherwise.
     """
-    reported = reports(case)
+    reported = read_reports(case)
     learned = [
         each
         for each in proposals
-        if any(option.share and not case.distrusts(option.menders) for option in each.options)
+        if any(option.share and not case.is_distrusted(option.menders) for option in each.options)
     ]
     if not reported and not learned:
         return proposals
-    return [_told(each, reported.get(each.key, Reports()), learned) for each in proposals]
+    return [_add_reports(each, reported.get(each.key, Reports()), learned) for each in proposals]
 
 
-def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> Proposal:
+def _add_reports(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> Proposal:
     first, *rest = proposal.options
     report = report.heard_by(first.menders)
-    trials = first.trials.plus(Trials(WORKED * report.worked, 0))
+    trials = first.trials.add_trials(Trials(WORKED * report.worked, 0))
     for each in learned if proposal not in learned else ():
-        one, two = each.parameters, proposal.parameters
+        one = each.parameters
+        two = proposal.parameters
         does_all = all(
             (name in one) == (name in two) and same_json(one.get(name), two.get(name))
             for name in each.touched
         )
         if not does_all and not proposal.touched.isdisjoint(each.touched):
             of = max((option.trials for option in each.options), key=lambda known: known.right)
-            trials = trials.plus(Trials(0, max(0.0, of.right - of.wrong)))
+            trials = trials.add_trials(Trials(0, max(0.0, of.right - of.wrong)))
     told = replace(
         first,
         trials=trials,
@@ -258,8 +270,8 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
 
 
 def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
-    """What repaired such errors before, and by fault, strongest first, what may repair it."""
-    whole = merged(list(whole_options(case)))
+    """Return what repaired such errors before, and by fault what may repair it."""
+    whole = merge_options(list(whole_options(case)))
     if len(case.faults) > _MAX_FAULTS:
         return whole, {}
     single = {}
@@ -271,11 +283,11 @@ def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
             if len(fault.path) > 1
             else options_for(case, index, fault)
         )
-        single[index] = merged([*covering, *stated, *more])
+        single[index] = merge_options([*covering, *stated, *more])
     return whole, single
 
 
-def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
+def _combine_options(case: Case) -> Iterator[tuple[Option, ...]]:
     whole, single = options_of(case)
     yield from ((option,) for option in whole)
     # What is missing first: the rename that supplies it also takes care of an unexpected name.
@@ -283,10 +295,10 @@ def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
         (index for index, options in single.items() if options),
         key=lambda index: case.faults[index].kind != "missing",
     )
-    yield from _covering(indexes, single, frozenset(), ())
+    yield from _cover_faults(indexes, single, frozenset(), ())
 
 
-def _covering(
+def _cover_faults(
     indexes: list[int],
     options: dict[int, list[Option]],
     covered: frozenset[int],
@@ -301,16 +313,16 @@ def _covering(
     taken = [edit for option in chosen for edit in option.edits]
     most = _MAX_PER_FAULT if len(indexes) > 1 else _MAX_ALONE
     for option in options[rest[0]][:most]:
-        if not any(touches(edit, other) for edit in option.edits for other in taken):
-            yield from _covering(indexes, options, covered | option.covers, (*chosen, option))
+        if not any(touch_same_place(edit, other) for edit in option.edits for other in taken):
+            yield from _cover_faults(indexes, options, covered | option.covers, (*chosen, option))
 
 
-def merged(options: list[Option]) -> list[Option]:
+def merge_options(options: list[Option]) -> list[Option]:
     """Options that do the same become one, strongest first."""
     by_key: dict[str, Option] = {}
     for option in options:
         known = by_key.get(option.key)
-        by_key[option.key] = option if known is None else known.merged(option)
+        by_key[option.key] = option if known is None else known.merge_with(option)
     return sorted(
         by_key.values(), key=lambda each: (each.evidence.mean, each.evidence.right), reverse=True
     )

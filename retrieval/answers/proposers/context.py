@@ -11,39 +11,41 @@ from collections.abc import Iterable, Iterator
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.answers.proposers.case import Case, Option, one, prior, put
-from retrieval.answers.proposers.faults import misses, stated_forms
+from retrieval.answers.proposers.case import Case, Option, one_edit, prior_trials, put
+from retrieval.answers.proposers.faults import misses_form, stated_forms
 from retrieval.answers.proposers.values import MOST
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites.edits import Add, Replace
+from retrieval.knowledge.tool.profile import ParameterProfile
 from retrieval.knowledge.values.forms import MONTHS, in_form
-from retrieval.knowledge.values.likeness import nearest, words_of
+from retrieval.knowledge.values.likeness import nearest_value, words_of
 from retrieval.knowledge.values.parameters import JsonType, leaves_like
-from retrieval.knowledge.values.scalars import cast_to_one, fits, is_placeholder
+from retrieval.knowledge.values.scalars import cast_to_one, fits_types, is_placeholder
 from retrieval.knowledge.values.texts import (
     MAX_ACCOUNT,
     Stated,
     format_of,
-    outline,
+    outline_text,
     stated_in,
     written_in,
 )
 
 _MAX_GRADE = 5
 _TOO_LONG = 2
-"""So many times as long as the longest of the successes' texts, a text is none of them."""
+"""So many times as long as the longest of the successes' texts, a text is not one of them."""
 
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield what the context states that a missing or refused parameter may have meant."""
-    name, is_missing = fault.parameter, fault.kind == "missing"
+    name = fault.parameter
+    is_missing = fault.kind == "missing"
     if name is None or len(fault.path) > 1 or not case.context:
         return
     sent = case.parameters.get(name)
     if name in case.parameters:
         if is_missing or fault.kind in ("unexpected", "wrong_type") or is_redacted(sent):
             return
-        yield from _restated(case, index, name, sent)
+        yield from _restate_value(case, index, name, sent)
         if isinstance(sent, str) and is_placeholder(sent):
             yield from _in_shown_form(case, index, name)
         if isinstance(sent, str) and (
@@ -55,10 +57,10 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     else:
         yield from _other_halves(case, index, name)
         yield from _in_shown_form(case, index, name)
-        yield from _days(case, index, name)
+        yield from _offer_day(case, index, name)
     if not WORDS["never_of_context"].isdisjoint(words_of(name)):
         return
-    view = case.parameter(name)
+    view = case.view_parameter(name)
     said = " ".join(words_of(case.context[:MAX_ACCOUNT]))
     told = [
         each
@@ -66,36 +68,40 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if len(words_of(each)) > 1 and f" {' '.join(words_of(each))} " in f" {said} "
     ]
     if is_missing and len(told) == 1:
-        trials = prior("context.listed")
-        yield one(index, put(case, name, told[0]), "the context says it", trials, "context")
+        trials = prior_trials("context.listed")
+        yield one_edit(index, put(case, name, told[0]), "the context says it", trials, "context")
     role = "missing" if is_missing else "instead"
-    for value, grade in _graded(case, name, sent)[:MOST]:
-        trials = prior(f"context.{role}.{grade}")
+    for value, grade in _grade_stated(case, name, sent)[:MOST]:
+        trials = prior_trials(f"context.{role}.{grade}")
         reason = "the context of the call states it"
-        yield one(index, put(case, name, value), reason, trials, "context")
+        yield one_edit(index, put(case, name, value), reason, trials, "context")
 
 
-def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Option]:
+def _restate_value(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Option]:
     """Yield the sent value as the context writes it: in other letter case, or without its slip."""
-    if not isinstance(sent, str) or not sent or case.context is None:
+    if not isinstance(sent, str):
+        return
+    if not sent:
+        return
+    if case.context is None:
         return
     begun = _CUT.match(sent.strip())
     whole = _begun_with(case.context, begun[1]) if begun else set()
     written = whole.pop() if len(whole) == 1 else written_in(case.context, sent)
-    trials = prior("context.case")
+    trials = prior_trials("context.case")
     if written is None:
         known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
-        near = nearest(sent, [text for text in dict.fromkeys(known) if text != sent])
+        near = nearest_value(sent, [text for text in dict.fromkeys(known) if text != sent])
         if near and near[1] not in ("start", "cut"):
             written = near[0]
-            trials = prior("context.same" if near[1] == "same" else "context.slip")
+            trials = prior_trials("context.same" if near[1] == "same" else "context.slip")
     if written not in (None, sent):
         edit = Replace(name=name, before=sent, value=written)
-        yield one(index, edit, "the context of the call writes it so", trials, "context")
+        yield one_edit(index, edit, "the context of the call writes it so", trials, "context")
 
 
 _CUT = re.compile(r"([\w-]{6,60}?)-?(?:\.{2,3}|\u2026)\Z")
-"""An id of which only the beginning was written."""
+"""An id whose beginning alone was written."""
 
 
 _EXAMPLE = re.compile(r"(?:e\.g\.|such as|like|example)[,: ]{1,3}['\"`]?([\w#./-]{3,40}\w)")
@@ -107,17 +113,20 @@ def _begun_with(account: str, start: str) -> set[str]:
 
 def _in_shown_form(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the only value of the context in the form of the example that the schema shows."""
-    view = case.parameter(name)
-    examples = _EXAMPLE.findall(view.description) if view else []
-    shown = {outline(each) for each in (*examples, *(view.stated_values if view else ()))}
-    told = {each.text for each in stated_in(case.context or "") if outline(each.text) in shown}
-    known = {str(value) for value in case.parameters.values()}
-    if view and not view.allowed and len(told) == 1 and known.isdisjoint(told):
+    view = case.view_parameter(name)
+    if view is None or view.allowed:
+        return
+    examples = (*_EXAMPLE.findall(view.description), *view.stated_values)
+    shown = set(map(outline_text, examples))
+    stated = (each.text for each in stated_in(case.context or ""))
+    told = {text for text in stated if outline_text(text) in shown}
+    known = set(map(str, case.parameters.values()))
+    if len(told) == 1 and known.isdisjoint(told):
         [value] = told
         if any(map(str.isdigit, value)) and any(map(str.isalpha, value)):
             reason = "the only value of the context in the form that the schema shows"
-            trials = prior("context.shown")
-            yield one(index, put(case, name, value), reason, trials, "context")
+            trials = prior_trials("context.shown")
+            yield one_edit(index, put(case, name, value), reason, trials, "context")
 
 
 _DAY = re.compile(
@@ -126,54 +135,74 @@ _DAY = re.compile(
 )
 
 
-def _days(case: Case, index: int, name: str) -> Iterator[Option]:
-    """The only day of the context that the call has not, in the form that the schema states."""
-    view = case.parameter(name)
-    forms = [each for each in stated_forms(view) if in_form("2 May 2031", each)] if view else []
-    told = [each.replace(" of ", " ") for each in _DAY.findall((case.context or "")[:MAX_ACCOUNT])]
+def _offer_day(case: Case, index: int, name: str) -> Iterator[Option]:
+    """Yield the only day of the context that the call lacks, in the schema's form."""
+    view = case.view_parameter(name)
+    if view is None:
+        return
+    forms = [each for each in stated_forms(view) if in_form("2 May 2031", each)]
+    if not forms:
+        return
+    context = (case.context or "")[:MAX_ACCOUNT]
+    told = [each.replace(" of ", " ") for each in _DAY.findall(context)]
     known = {str(value) for _, value in leaves_like(case.parameters, ())}
-    days = {in_form(each, forms[0]) or each for each in told} - known if forms else set()
+    days = {in_form(each, forms[0]) or each for each in told} - known
     if len(days) == 1:
+        [day] = days
         reason = "the only day of the context that the call does not have"
-        yield one(index, put(case, name, days.pop()), reason, prior("context.day"), "context")
+        trials = prior_trials("context.day")
+        yield one_edit(index, put(case, name, day), reason, trials, "context")
 
 
 def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
-    """Of pairs such as `owner/repository`, the half that the call does not have yet."""
+    """Yield the half of `owner/repository` that the call does not have yet."""
     mine = {value for value in case.parameters.values() if isinstance(value, str)}
-    view = case.parameter(name)
+    view = case.view_parameter(name)
     for stated in stated_in(case.context or ""):
         halves = re.split(r"[/:@]", stated.text)
-        if stated.form == "pair" and len(halves) == 2 and (not view or fits("", view.types)):
+        if stated.form == "pair" and len(halves) == 2 and (not view or fits_types("", view.types)):
             known = [half in mine for half in halves]
             if sum(known) == 1:
                 edit = Add(name=name, value=halves[known.index(False)])
                 reason = "the context of the call states it beside another value of the call"
-                yield one(index, edit, reason, prior("context.half"), "context")
+                yield one_edit(index, edit, reason, prior_trials("context.half"), "context")
 
 
-def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int]]:
+def _grade_stated(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int]]:
     """Stated values that fit the parameter, best first; none of a tie at the top is better."""
-    view, seen = case.parameter(name), case.seen(name)
-    types = view.types if view and view.types else tuple(seen.types) if seen else ()
-    taken = {str(value).lower() for key, value in case.parameters.items() if key != name}
+    view = case.view_parameter(name)
+    seen = case.observed_values(name)
+    types: tuple[JsonType, ...] = tuple(seen.types) if seen else ()
+    if view and view.types:
+        types = view.types
+    elsewhere = (value for key, value in case.parameters.items() if key != name)
+    taken = {str(value).lower() for value in elsewhere}
     longest = seen.longest if seen else None
     found: dict[str, tuple[JsonValue, int]] = {}
     for stated in stated_in(case.context or ""):
         if longest is not None and len(stated.text) > _TOO_LONG * longest:
             continue
         value = _as_one_of(stated, types)
-        if value is None or value == sent or (view and view.allowed and value not in view.allowed):
+        if value is None:
             continue
-        if view and isinstance(value, str) and misses(view, value):
+        if value == sent:
+            continue
+        if view and view.allowed and value not in view.allowed:
+            continue
+        if view and isinstance(value, str) and misses_form(view, value):
             continue
         key = str(value).lower()
-        grade = _grade(case, name, stated, taken=key in taken)
-        if grade >= 0 and (key not in found or found[key][1] < grade):
+        grade = _grade_value(case, name, stated, taken=key in taken)
+        if grade < 0:
+            continue
+        if key not in found or found[key][1] < grade:
             found[key] = value, grade
     ranked = sorted(found.values(), key=lambda each: -each[1])
-    if ranked and (ranked[1:2] or [(None, -1)])[0][1] < ranked[0][1]:
-        ranked[0] = ranked[0][0], min(_MAX_GRADE, ranked[0][1] + 1)
+    if not ranked:
+        return []
+    (best, grade), *others = ranked
+    if not others or others[0][1] < grade:
+        ranked[0] = best, min(_MAX_GRADE, grade + 1)
     return ranked
 
 
@@ -182,40 +211,58 @@ def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
         if stated.before[-1:] and stated.before[-1] in MONTHS:
             return None  # of a date
         numeric = [kind for kind in types or ("number",) if kind in ("integer", "number")]
-        if as_one := cast_to_one(stated.text, numeric):
+        as_one = cast_to_one(stated.text, numeric)
+        if as_one:
             return as_one[1]
     is_text = "string" in types or (not types and stated.form != "number")
-    return stated.text if is_text else None
+    if is_text:
+        return stated.text
+    return None
 
 
-def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
+def _grade_value(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     """0 to 4, higher is likelier; -1 for what cannot be meant."""
-    view, seen = case.parameter(name), case.seen(name)
-    # Forms that at least a tenth of the texts had in the tool's successes; empty when unknown.
-    counts = seen.formats if seen else {}
-    formats = {form for form, count in counts.items() if count >= 0.1 * sum(counts.values())}
+    if taken:
+        return -1
+    view = case.view_parameter(name)
+    described_by = view.described_by if view else frozenset[str]()
+    seen = case.observed_values(name)
+    formats = _usual_formats(seen)
     in_form = format_of(stated.text) in formats
-    own = set(words_of(name)) - WORDS["of_names"] or set(words_of(name))
+    words = words_of(name)
+    own = set(words) - WORDS["of_names"] or set(words)
     around = {word.rstrip("s") for word in (*stated.before, *stated.after)}
-    beside = _next_to(own, around) or bool(
-        view and any(word in around for word in view.described_by)
-    )
-    unit = {word.rstrip("s") for word in stated.after[:1]} if stated.form == "number" else set()
-    of_unit = _next_to(own, unit) or bool(view and not unit.isdisjoint(view.described_by))
-    if taken or (formats and not in_form and not beside):
+    near = _next_to(own, around) or not around.isdisjoint(described_by)
+    if formats and not in_form and not near:
         return -1
     marked = stated.form not in ("word", "name", "number")
-    if not (beside or in_form or marked) and not WORDS["of_choices"].isdisjoint(
-        words_of(name)[-1:]
-    ):
+    is_choice = not WORDS["of_choices"].isdisjoint(words[-1:])
+    if is_choice and not (near or in_form or marked):
         return -1
-    if stated.form == "word" and (
-        stated.text.lower() in WORDS["small"] or not _next_to(own, stated.before[-1:])
-    ):
-        return -1
-    refused = seen is not None and seen.is_refused(stated.text)
-    grade = in_form + beside + of_unit + marked + (stated.form == "quoted")
-    return max(0, grade - refused - 2 * _is_done(case, name, stated.text))
+    if stated.form == "word":
+        if stated.text.lower() in WORDS["small"]:
+            return -1
+        if not _next_to(own, stated.before[-1:]):
+            return -1
+    of_unit = False
+    if stated.form == "number":
+        unit = {word.rstrip("s") for word in stated.after[:1]}
+        of_unit = _next_to(own, unit) or not unit.isdisjoint(described_by)
+    grade = in_form + near + of_unit + marked
+    if stated.form == "quoted":
+        grade += 1
+    if seen is not None and seen.is_refused(stated.text):
+        grade -= 1
+    if _is_done(case, name, stated.text):
+        grade -= 2
+    return max(0, grade)
+
+
+def _usual_formats(seen: ParameterProfile | None) -> set[str]:
+    """Return the forms that a tenth of the texts of successes had; empty when unknown."""
+    counts = seen.formats if seen else {}
+    least = 0.1 * sum(counts.values())
+    return {form for form, count in counts.items() if count >= least}
 
 
 def _is_done(case: Case, name: str, value: str) -> bool:

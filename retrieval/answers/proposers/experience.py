@@ -11,33 +11,33 @@ from retrieval.answers.proposers.subjects import is_respelling, is_setting, is_s
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.calls.tree import leaves_of
 from retrieval.knowledge.rewrites import edits as ed
-from retrieval.knowledge.rewrites.edit_effects import applied, changed_names, effect_key
-from retrieval.knowledge.rewrites.edits import names_of, touches
+from retrieval.knowledge.rewrites.edit_effects import changed_names, effect_key, try_edits
+from retrieval.knowledge.rewrites.edits import names_of, touch_same_place
 from retrieval.knowledge.rows.principals import (
     OF_A_STRANGER,
     agent_mark,
+    count_others,
     is_one_stranger,
-    others,
     principal_of,
 )
 from retrieval.knowledge.tool.profile import COMMON_SESSIONS, agent_token
-from retrieval.knowledge.tool.record import contradicts
+from retrieval.knowledge.tool.record import contradicts_view
 from retrieval.knowledge.tool.repairs import common_changes, learned_repairs
 from retrieval.knowledge.tool.rules import (
     MENDED,
     NO_SCHEMA,
     RepairRule,
     SignatureKnowledge,
-    _mended,
+    _repair_trials,
 )
 from retrieval.knowledge.values.parameters import (
     EVERY,
     Path,
     ToolView,
-    first,
+    first_path,
     object_view,
-    place_of,
     value_at,
+    written_place,
 )
 from retrieval.knowledge.values.scalars import type_of
 from retrieval.knowledge.values.texts import format_of
@@ -59,7 +59,7 @@ def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterato
     """Edits that repaired the like before, where they apply to this call.
 
     The rules of the call's own signature count in full; those of `near` ones of the tool with the
-    same faults (`ToolKnowledge.like`) half.
+    same faults (`ToolKnowledge.similar_signatures`) half.
     """
     known = case.signature
     learned = list(learned_options(case, known)) if known is not None else []
@@ -101,7 +101,7 @@ def sibling_options(case: Case) -> Iterator[Option]:
                 ("similar",),
                 repairs=repair.sessions,
                 execution_ids=repair.execution_ids,
-                covers=_touched(case, repair.edits),
+                covers=_touched_faults(case, repair.edits),
                 menders=frozenset(principal_of(each.agent) for each in repair.mended),
             )
 
@@ -110,7 +110,7 @@ def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
     """Yield what repaired such calls, whatever the error states and whatever changed."""
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     repairs = learned_repairs(
-        known.examples, known.changes(), case.parameters, agent_mark(case.agent),
+        known.examples, known.find_common_changes(), case.parameters, agent_mark(case.agent),
         is_common=lambda edit: _is_known_value(case, edit),
     )  # fmt: skip
     for repair in repairs:
@@ -126,7 +126,7 @@ def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
         is_named = any(fault.path and fault.path[0] in names for fault in case.faults)
         placed = [f for f in case.reading.faults if f.path and f.parameter in case.parameters]
         names_others = bool(placed) and not is_named
-        loses = any(map(_loses, edits))
+        loses = any(map(_loses_text, edits))
         if names_others and loses:
             continue  # the error complains of another place
         if names_others or not (repair.alone or is_named):
@@ -142,7 +142,7 @@ def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
             repairs=repair.sessions,
             execution_ids=repair.execution_ids,
             share=repair.share,
-            covers=_touched(case, repair.edits) | said,
+            covers=_touched_faults(case, repair.edits) | said,
             menders=frozenset(principal_of(each.agent) for each in repair.mended),
         )
 
@@ -171,7 +171,7 @@ class Reports:
         return replace(self, weight=least, failures=0, is_a_strangers=True)
 
 
-def reports(case: Case) -> dict[str, Reports]:
+def read_reports(case: Case) -> dict[str, Reports]:
     """Return what was reported of changes that this error was answered with, by their effect here.
 
     Two edits that give the same parameters are one change: what failed as the one has failed as
@@ -182,7 +182,7 @@ def reports(case: Case) -> dict[str, Reports]:
     for rule in case.signature.rules.values() if case.signature else ():
         if not rule.failures and not rule.successes:
             continue
-        made = applied(case.parameters, rule.edits, value_sources)
+        made = try_edits(case.parameters, rule.edits, value_sources)
         if made is None:
             continue
         key = effect_key(made, changed_names(case.parameters, made))
@@ -190,10 +190,10 @@ def reports(case: Case) -> dict[str, Reports]:
         found[key] = Reports(
             known.failures + rule.failures,
             known.successes + rule.successes,
-            known.weight + rule.weight().failures,
-            known.worked + rule.weight().successes,
-            known.reporters | rule.evidence.reporters(),
-            known.failers | rule.evidence.failers(),
+            known.weight + rule.evidence_weight().failures,
+            known.worked + rule.evidence_weight().successes,
+            known.reporters | rule.evidence.success_principals(),
+            known.failers | rule.evidence.failure_principals(),
         )
     return found
 
@@ -204,12 +204,16 @@ def _of_signature(
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for rule in known.rules.values():
         if not known.is_off(rule.edits) and _may_be_offered(case, rule, rule.edits):
-            trials = _trials(case, rule).under_old_schema() if near else _trials(case, rule)
-            option = _option(case, rule, rule.edits, what, trials)
+            trials = (
+                _trials_of_rule(case, rule).under_old_schema()
+                if near
+                else _trials_of_rule(case, rule)
+            )
+            option = _make_option(case, rule, rule.edits, what, trials)
             yield option if near else replace(option, covers=option.covers | said)
 
 
-def _option(
+def _make_option(
     case: Case, rule: RepairRule, edits: Sequence[ed.Edit], what: str, trials: Trials
 ) -> Option:
     times = f"{rule.repairs} time{'s' * (rule.repairs != 1)}"
@@ -221,21 +225,22 @@ def _option(
         repairs=rule.repairs,
         successes=rule.successes,
         failures=rule.failures,
-        failed=rule.weight().failures if rule.failures else 0.0,
+        failed=rule.evidence_weight().failures if rule.failures else 0.0,
         execution_ids=tuple(rule.execution_ids[-3:]),
-        covers=_touched(case, edits),
-        menders=frozenset(map(principal_of, rule.menders())),
-        reporters=rule.evidence.reporters(),
+        covers=_touched_faults(case, edits),
+        menders=frozenset(map(principal_of, rule.repair_agents())),
+        reporters=rule.evidence.success_principals(),
     )
 
 
 def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[ed.Edit]) -> bool:
-    if not edits or applied(case.parameters, edits, value_sources_of(case)) is None:
+    if not edits or try_edits(case.parameters, edits, value_sources_of(case)) is None:
         return False
     # Where others use the tool, one agent is one session.
     agents = case.profile.agents.keys() if case.profile is not None else set()
-    asker, menders = agent_mark(case.agent), rule.menders()
-    alone = others(menders, asker) + (asker in menders) < 2
+    asker = agent_mark(case.agent)
+    menders = rule.repair_agents()
+    alone = count_others(menders, asker) + (asker in menders) < 2
     is_one = alone and bool(agents - {agent_token(case.agent)})
     sessions = 1 if is_one else len(rule.sessions)
     return all(
@@ -243,8 +248,8 @@ def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[ed.Edit]) -> b
     ) and not is_retired(case, edits)
 
 
-def _trials(case: Case, rule: RepairRule) -> Trials:
-    trials = _as_often_sent(case, rule.edits, _mended(rule))
+def _trials_of_rule(case: Case, rule: RepairRule) -> Trials:
+    trials = _as_often_sent(case, rule.edits, _repair_trials(rule))
     if case.schema_hash is None or {case.schema_hash, NO_SCHEMA} & set(rule.schema_hashes):
         return trials
     return trials.under_old_schema()
@@ -255,7 +260,7 @@ def _as_often_sent(case: Case, edits: Sequence[ed.Edit], trials: Trials) -> Tria
     for edit in edits:
         if not isinstance(edit, ed.Add) or edit.inside or isinstance(edit.value, dict | list):
             continue
-        if seen := case.seen(edit.name):
+        if seen := case.observed_values(edit.name):
             known = seen.common_values()
             share = next((e.share for e in known if same_json(e.value, edit.value)), 0.0)
             rest = trials.right * (1 - share)
@@ -267,10 +272,10 @@ def seed_options(case: Case) -> Iterator[Option]:
     """Edits of corpus entries that are about this error, where they apply to this call."""
     value_sources = value_sources_of(case)
     for seed in case.seeds:
-        covers = _touched(case, seed.edits)
+        covers = _touched_faults(case, seed.edits)
         # An entry may only be like this error: it must be about a parameter that is at fault.
         overruled = any(_is_overruled(case, edit) for edit in seed.edits)
-        applies = applied(case.parameters, seed.edits, value_sources) is not None
+        applies = try_edits(case.parameters, seed.edits, value_sources) is not None
         if seed.edits and covers and applies and not overruled:
             yield Option(
                 tuple(seed.edits), seed.correction, _SEED, ("seed",),
@@ -278,15 +283,16 @@ def seed_options(case: Case) -> Iterator[Option]:
             )  # fmt: skip
 
 
-def _touched(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
+def _touched_faults(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
     return frozenset(
         index
         for index, fault in enumerate(case.faults)
-        if fault.path and any(touches(edit, ed.Remove(name="").at(fault.path)) for edit in edits)
+        if fault.path
+        and any(touch_same_place(edit, ed.Remove(name="").at_path(fault.path)) for edit in edits)
     )
 
 
-def _loses(edit: ed.Edit) -> bool:
+def _loses_text(edit: ed.Edit) -> bool:
     """Return whether an edit leaves a part of a text out that states something."""
     forms = edit.through if isinstance(edit, ed.Take) else (edit,)
     return any(
@@ -299,7 +305,7 @@ def _loses(edit: ed.Edit) -> bool:
 def is_of_subject(case: Case, edit: ed.Edit) -> bool:
     """Return whether an edit brings in what a call is about: that is no one else's to say.
 
-    A setting's values repeat (`is_setting`), or the schema lists them. Of what is neither, a value
+    A setting's values repeat (`is_setting`), or the schema lists them. Otherwise a value
     that looks like a name of something, a day, an address or a text is taken for a subject.
     """
     value: JsonValue
@@ -314,9 +320,9 @@ def is_of_subject(case: Case, edit: ed.Edit) -> bool:
     keys = [step for step in edit.path if isinstance(step, str) and step != EVERY]
     name = keys[-1]
     leaves = [leaf for leaf in leaves_of(value) if isinstance(leaf.value, str | int | float)]
-    view = case.parameter(name) if len(edit.path) == 1 else None
-    seen = case.seen(name) if len(edit.path) == 1 else None
-    if is_setting(name, view, seen) or (view is not None and view.states(value)):
+    view = case.view_parameter(name) if len(edit.path) == 1 else None
+    seen = case.observed_values(name) if len(edit.path) == 1 else None
+    if is_setting(name, view, seen) or (view is not None and view.states_value(value)):
         return False
     return any(
         is_subject_value(str(leaf.path[-1]) if leaf.path else name, leaf.value) for leaf in leaves
@@ -327,7 +333,8 @@ def _is_overruled(case: Case, edit: ed.Edit) -> bool:
     """Return whether the error available states another bound than the one a rule learned."""
     if not isinstance(edit, ed.Clamp):
         return False
-    low, high = edit.minimum, edit.maximum
+    low = edit.minimum
+    high = edit.maximum
     return any(
         (low is not None and fault.minimum not in (None, low))
         or (high is not None and fault.maximum not in (None, high))
@@ -356,9 +363,11 @@ def _is_free(case: Case, edit: ed.Edit, rule_sessions: int) -> bool:
             limits = {limit for limit in (edit.minimum, edit.maximum) if limit is not None}
             stated = {limit for f in case.faults for limit in (f.minimum, f.maximum)}
             return limits <= stated or rule_sessions >= COMMON_SESSIONS
-        case ed.FromContext() if (seen := case.seen(edit.name)) and not edit.inside:
+        case ed.FromContext() if (seen := case.observed_values(edit.name)) and not edit.inside:
             # In a form that the tool's successes have there.
-            value = (applied(case.parameters, [edit], value_sources_of(case)) or {}).get(edit.name)
+            value = (try_edits(case.parameters, [edit], value_sources_of(case)) or {}).get(
+                edit.name
+            )
             return not (isinstance(value, str) and seen.formats) or format_of(value) in seen.formats
         case _:
             return True
@@ -377,17 +386,19 @@ def _is_common(case: Case, edit: ed.Add | ed.Replace, rule_sessions: int) -> boo
         return True
     if any(same_json(value, mine) for mine in case.parameters.values()):
         return True
-    view = None if edit.inside else case.parameter(edit.name)
-    if view and view.states(value):
+    view = None if edit.inside else case.view_parameter(edit.name)
+    if view and view.states_value(value):
         return True
-    common = case.profile.common_values(place_of(first(edit.path))) if case.profile else []
+    common = (
+        case.profile.common_values(written_place(first_path(edit.path))) if case.profile else []
+    )
     return any(same_json(value, known.value) for known in common)
 
 
 def is_retired(case: Case, edits: Sequence[ed.Edit]) -> bool:
     """Return whether the live schema rules out what one of the edits does."""
     return any(
-        contradicts(view, edit)
+        contradicts_view(view, edit)
         for edit in edits
         if (view := _view_around(case, edit.path)) is not None and view.parameters
     )
@@ -398,6 +409,6 @@ def _view_around(case: Case, path: Path) -> ToolView | None:
         return None
     if len(path) == 1:
         return case.view
-    around = first(path[:-1])
+    around = first_path(path[:-1])
     value = value_at(case.parameters, around)
     return object_view(case.schema, around, value if isinstance(value, dict) else {})

@@ -14,21 +14,21 @@ from retrieval import WORDS
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.reading.reader import ErrorReading, tells_of_work
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
-from retrieval.knowledge.values.forms import in_form, meets, told_forms
+from retrieval.knowledge.values.forms import in_form, meets_form, told_forms
 from retrieval.knowledge.values.likeness import words_of
 from retrieval.knowledge.values.parameters import (
     ParameterView,
     Path,
     ToolView,
     element_view,
-    general,
+    general_path,
     leaves_like,
     object_view,
     unknown_inside,
     value_at,
     view_of_schema,
 )
-from retrieval.knowledge.values.scalars import fits, is_marked, plainer, says_nothing
+from retrieval.knowledge.values.scalars import fits_types, is_marked, plain_value, says_nothing
 
 
 def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
@@ -44,7 +44,7 @@ def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
     for path, item in islice(items, _MAX_OBJECTS):
         view = element_view(schema, path)
         for known in view.parameters.values() if view is not None else ():
-            if not is_redacted(item) and (fault := _unfit(known, item)):
+            if not is_redacted(item) and (fault := _find_unfit(known, item)):
                 faults.append(replace(fault, path=path))
     return faults[:_MAX_FAULTS]
 
@@ -78,15 +78,15 @@ def stated_schema(faults: Sequence[Fault], parameters: JsonObject) -> JsonObject
     What the call has and the error does not refuse by name exists, in any form.
     """
     stated = [fault for fault in faults if fault.path and not fault.from_schema]
-    if not any(map(_states, stated)):
+    if not any(map(_states_limit, stated)):
         return None
     schema = _open_schema(parameters)
     for fault in stated:
-        _state(schema, fault)
+        _state_fault(schema, fault)
     return schema
 
 
-def _states(fault: Fault) -> bool:
+def _states_limit(fault: Fault) -> bool:
     has_bounds = fault.minimum is not None or fault.maximum is not None
     has_values = bool(fault.known or fault.allowed or fault.expected_types)
     return has_bounds or has_values or fault.expected_format is not None
@@ -107,7 +107,7 @@ def _open_schema(value: JsonValue) -> JsonObject:
     return {}
 
 
-def _state(schema: JsonObject, fault: Fault) -> None:
+def _state_fault(schema: JsonObject, fault: Fault) -> None:
     """Put into a schema what a fault states of its place and of the object around it."""
     around: JsonObject = schema
     for step in fault.path[:-1]:
@@ -187,7 +187,7 @@ def faults_of(
     if schema is not None:
         said = tuple(_of_name(fault, parameters, schema) for fault in _without_alternatives(said))
     if view is not None:
-        said = _plausible(said, parameters, view)
+        said = _keep_plausible(said, parameters, view)
         blamed = reading.category in ("invalid_parameters", "unknown")
         shown = _shown_beside(said, parameters, view, schema, blamed=blamed)
         enough = profile is not None and profile.successes >= _MANY
@@ -218,8 +218,10 @@ def faults_of(
         )
         if said:
             return said
-    suspects = _suspects(parameters, reading, view, profile)
-    return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
+    suspects = _find_suspects(parameters, reading, view, profile)
+    if len(suspects) == 1:
+        return _with_suspect(said, suspects[0])
+    return said
 
 
 Refused = Callable[[], list[Fault]]
@@ -227,7 +229,7 @@ Refused = Callable[[], list[Fault]]
 
 
 def read_by_schema(reading: ErrorReading, refused: Refused) -> ErrorReading:
-    """The reading, where no one knows the message's words and the live schema refuses the call."""
+    """Return the reading; by the live schema where the message's words are unknown."""
     if reading.is_unsure and reading.category in _UNREAD and refused():
         return replace(reading, category="invalid_parameters", confidence=_BY_SCHEMA)
     return reading
@@ -240,7 +242,8 @@ _BY_SCHEMA = 0.8
 
 def refused_by(call: FailedCall) -> list[Fault]:
     """Return what the caller's live schema shows to be wrong with the call."""
-    schema, parameters = call.input_schema, call.parameters
+    schema = call.input_schema
+    parameters = call.parameters
     if schema is None or not call.parameters_known:
         return []
     return [*shown_by(view_of_schema(schema), parameters), *inner_faults(schema, parameters)]
@@ -265,7 +268,7 @@ def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refuse
 
 
 def _without_alternatives(said: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """Without what the alternatives of a union say each: the schema shows which one is meant."""
+    """Return the faults of the one alternative of a union that the schema shows."""
     unions = [fault.path for fault in said if fault.of_union]
     return tuple(
         fault
@@ -296,9 +299,9 @@ def _of_name(fault: Fault, parameters: JsonObject, schema: JsonObject) -> Fault:
     is_vague = fault.kind in _VAGUE
     if name not in around:
         is_known = name in view.parameters
-        return (
-            replace(fault, kind="missing", value_text=None) if is_known and not is_vague else fault
-        )
+        if is_known and not is_vague:
+            return replace(fault, kind="missing", value_text=None)
+        return fault
     if is_vague and _is_unknown(fault.path, around, view, parameters, schema):
         return replace(fault, kind="unexpected", value_text=None)
     return fault
@@ -309,8 +312,8 @@ def _is_unknown(
 ) -> bool:
     """Return whether the schema has no such name at a place, and takes no others there."""
     if len(path) > 1:
-        return general(path) in unknown_inside(schema, parameters)
-    return path[0] in view.unknown(around) and not schema.get("additionalProperties")
+        return general_path(path) in unknown_inside(schema, parameters)
+    return path[0] in view.unknown_parameters(around) and not schema.get("additionalProperties")
 
 
 _OF_NAMES = frozenset({"missing", "unexpected"})
@@ -319,7 +322,7 @@ _VAGUE = frozenset({"invalid", "not_found"})
 
 
 def _of_form(fault: Fault) -> Fault:
-    """A fault that lists forms, such as `YYYY-MM-DD`, is of the form, and they are no values."""
+    """Return the fault as one of form, where what it lists are forms such as `YYYY-MM-DD`."""
     sent = fault.value_text or ""
     if len(fault.allowed) > 1 and sent not in fault.allowed and (
         all(str(each) in sent for each in fault.allowed)
@@ -331,10 +334,10 @@ def _of_form(fault: Fault) -> Fault:
     return fault
 
 
-def _plausible(
+def _keep_plausible(
     said: tuple[Fault, ...], parameters: JsonObject, view: ToolView
 ) -> tuple[Fault, ...]:
-    """Without what the schema knows better.
+    """Return the faults that the schema does not contradict.
 
     What a tool misses without having it is a key of its own data; a value of the wrong type is not
     found, or not allowed, because of its type; a name that neither the call nor the tool has is a
@@ -346,7 +349,7 @@ def _plausible(
         (name,)
         for name, value in islice(parameters.items(), _MAX_NAMES)
         if (known := view.parameters.get(name)) and not is_redacted(value)
-        and not fits(value, known.types)
+        and not fits_types(value, known.types)
     }  # fmt: skip
     return tuple(
         fault
@@ -385,7 +388,7 @@ def _shown_beside(
     shown = shown_by(view, parameters)
     if not view.closed and view.source == "schema":
         blamed = blamed and not (schema or {}).get("additionalProperties")
-        shown += _strangers(said, parameters, view, blamed=blamed)
+        shown += _find_unknown(said, parameters, view, blamed=blamed)
     if schema is not None:
         shown += inner_faults(schema, parameters)
     return [
@@ -396,13 +399,13 @@ def _shown_beside(
     ]
 
 
-def _strangers(
+def _find_unknown(
     said: tuple[Fault, ...], parameters: JsonObject, view: ToolView, *, blamed: bool
 ) -> Iterator[Fault]:
     """Yield names that an open schema lacks: where the call is `blamed`, or in another style."""
     refuses = any(fault.kind == "unexpected" and len(fault.path) == 1 for fault in said)
     absent = {words_of(name) for name in view.parameters if name not in parameters}
-    for name in view.unknown(parameters)[:_MAX_SHOWN]:
+    for name in view.unknown_parameters(parameters)[:_MAX_SHOWN]:
         if blamed or refuses or words_of(name) in absent:
             yield Fault("unexpected", (name,), from_schema=True)
 
@@ -414,39 +417,40 @@ def _odd_types(
         Fault("wrong_type", (name,), expected_types=known.types, from_schema=True)
         for name, value in islice(parameters.items(), _MAX_NAMES)
         if (known := view.parameters.get(name)) and (name,) not in named
-        and value is not None and not is_redacted(value) and not fits(value, known.types)
+        and value is not None and not is_redacted(value) and not fits_types(value, known.types)
         and profile.parameters[name].successes >= _MANY
     ]  # fmt: skip
 
 
 def shown_by(view: ToolView, parameters: JsonObject) -> list[Fault]:
-    """Where an object itself does not fit what is known of its parameters."""
-    missing = view.missing(parameters)[:_MAX_SHOWN]
+    """Return the places where an object does not fit what is known of its parameters."""
+    missing = view.missing_parameters(parameters)[:_MAX_SHOWN]
     faults = [Fault("missing", (name,), from_schema=True) for name in missing]
     if view.closed:
-        unknown = view.unknown(parameters)[:_MAX_SHOWN]
+        unknown = view.unknown_parameters(parameters)[:_MAX_SHOWN]
         faults += [Fault("unexpected", (name,), from_schema=True) for name in unknown]
     if view.source == "profile":
         return faults
     for name, value in islice(parameters.items(), _MAX_NAMES):
         known = view.parameters.get(name)
         # The caller's own value may fit where the mask states nothing.
-        if known is not None and not is_redacted(value) and (fault := _unfit(known, value)):
+        if known is not None and not is_redacted(value) and (fault := _find_unfit(known, value)):
             others = parameters.keys() - {name}
             is_meant = len(known.allowed) == 1 and others and others <= view.parameters.keys()
             faults.append(replace(fault, stated=known.allowed[0]) if is_meant else fault)
     return faults
 
 
-def _unfit(known: ParameterView, value: JsonValue) -> Fault | None:
+def _find_unfit(known: ParameterView, value: JsonValue) -> Fault | None:
     path = (known.name,)
-    if not fits(value, known.types):
+    if not fits_types(value, known.types):
         return Fault("wrong_type", path, expected_types=known.types, from_schema=True)
     if known.allowed and value not in known.allowed:
         return Fault("not_allowed", path, allowed=known.allowed, from_schema=True)
-    if known.pattern and isinstance(value, str) and meets(value, known.pattern) is False:
+    if known.pattern and isinstance(value, str) and meets_form(value, known.pattern) is False:
         return Fault("bad_format", path, expected_format=known.pattern, from_schema=True)
-    low, high = known.minimum, known.maximum
+    low = known.minimum
+    high = known.maximum
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if (low is not None and value < low) or (high is not None and value > high):
@@ -455,25 +459,25 @@ def _unfit(known: ParameterView, value: JsonValue) -> Fault | None:
 
 
 def stated_forms(known: ParameterView) -> list[str]:
-    """The forms that the schema states of a parameter's texts, those that it asserts first."""
+    """Return the forms that the schema states of a text, those that it asserts first."""
     asserted = [form for form in (known.pattern, known.form) if form]
     return [*asserted, *(() if asserted else told_forms(known.description))]
 
 
-def misses(known: ParameterView, text: str) -> bool:
+def misses_form(known: ParameterView, text: str) -> bool:
     """Return whether a text has not the form that the schema states.
 
     One of several shown ones will do.
     """
     asserted = [form for form in (known.pattern, known.form) if form]
     if asserted:
-        return any(meets(text, form) is False for form in asserted)
+        return any(meets_form(text, form) is False for form in asserted)
     told = told_forms(known.description)
-    return bool(told) and all(meets(text, form) is False for form in told)
+    return bool(told) and all(meets_form(text, form) is False for form in told)
 
 
 def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...]:
-    """The faults with values that miss a stated form, where nothing else explains the error."""
+    """Return the faults with those of missed forms, where nothing else explains the error."""
     places = {fault.path for fault in said if fault.path}
     missed = {fault.path for fault in found}
     of_form = all(not f.path or f.kind in ("bad_format", "invalid") for f in said)
@@ -490,11 +494,11 @@ def out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
         Fault("bad_format", (name,), expected_format=stated_forms(known)[0], from_schema=True)
         for name, value in islice(parameters.items(), _MAX_NAMES)
         if (known := view.parameters.get(name)) and isinstance(value, str)
-        and not is_redacted(value) and misses(known, value)
+        and not is_redacted(value) and misses_form(known, value)
     ]  # fmt: skip
 
 
-def _suspects(
+def _find_suspects(
     parameters: JsonObject,
     reading: ErrorReading,
     view: ToolView | None,
@@ -511,7 +515,7 @@ def _suspects(
         for name, value in islice(parameters.items(), _MAX_NAMES)
         if isinstance(value, str)
         and (value.lstrip()[:3] == "```" or (len(value) <= _SHORT and "\n" not in value.strip()))
-        and (is_marked(value) or plainer(value) != value)
+        and (is_marked(value) or plain_value(value) != value)
         and (value.lstrip()[:3] == "```" or WORDS["free_text"].isdisjoint(words_of(name)))
     ]  # fmt: skip
     if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
@@ -521,10 +525,10 @@ def _suspects(
         known = view.parameters.get(name) if view else None
         seen = profile.parameters.get(name) if profile else None
         if value is not None and not is_redacted(value):
-            fault = _unusual(name, value, known, seen)
+            fault = _find_unusual(name, value, known, seen)
             found += [fault] if fault else []
     if not found and view is not None and reading.category == "invalid_parameters":
-        unknown = view.unknown(parameters)
+        unknown = view.unknown_parameters(parameters)
         enough = view.source == "schema" or (profile is not None and profile.successes >= _ENOUGH)
         found = [Fault("unexpected", (name,), from_schema=True) for name in unknown if enough]
     if not found and len(parameters) == 1 and reading.category in _BLAMES_A_VALUE:
@@ -532,13 +536,13 @@ def _suspects(
     return found
 
 
-def _unusual(
+def _find_unusual(
     name: str, value: JsonValue, view: ParameterView | None, seen: ParameterProfile | None
 ) -> Fault | None:
-    """A value of another type than in all successes, or none of several words that are stated."""
+    """Return the fault of a value that differs from all successes in type or words."""
     if seen and seen.successes >= _ENOUGH:
         types = view.types if view and view.types else tuple(seen.types)
-        if not fits(value, types):
+        if not fits_types(value, types):
             return Fault("wrong_type", (name,), expected_types=types, from_schema=True)
     stated = view.stated_values if view and WORDS["free_text"].isdisjoint(words_of(name)) else ()
     for path, text in leaves_like({name: value}, ()) if len(stated) > 1 else ():

@@ -11,18 +11,23 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.answers.proposers.case import Case, Option, prior, put
+from retrieval.answers.proposers.case import Case, Option, prior_trials, put
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.rewrites.edits import Add, Edit, Flatten, Rename, Replace
 from retrieval.knowledge.values.likeness import name_similarity, words_of
-from retrieval.knowledge.values.notations import MAX_KEYS, object_in, pair_of
-from retrieval.knowledge.values.parameters import ToolView, object_view, resolve
-from retrieval.knowledge.values.scalars import CastError, cast, cast_to_one, fits
+from retrieval.knowledge.values.notations import MAX_KEYS, name_value_pair, object_in
+from retrieval.knowledge.values.parameters import (
+    ParameterView,
+    ToolView,
+    object_view,
+    resolve_schema,
+)
+from retrieval.knowledge.values.scalars import CastError, cast_to_one, cast_value, fits_types
 from retrieval.knowledge.values.texts import is_number
 
-_PAIRED = prior("shape.paired")  # {"a": 1} -> [{"key": "a", "value": 1}]
-_BY_POSITION = prior("shape.position")  # {"args": [1, 2]} -> {"a": 1, "b": 2}
-_PARTED = prior("shape.parted")  # {"range": "1..2"} -> {"from": 1, "to": 2}
+_PAIRED = prior_trials("shape.paired")  # {"a": 1} -> [{"key": "a", "value": 1}]
+_BY_POSITION = prior_trials("shape.position")  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_PARTED = prior_trials("shape.parted")  # {"range": "1..2"} -> {"from": 1, "to": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
 _LATITUDE = frozenset(("lat", "latitude"))
@@ -33,8 +38,15 @@ _NUMBERED = re.compile(r"(?:arg|argument|param|parameter|p)?_?(\d{1,2})", re.IGN
 _BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ", "x", "\u00d7")
 """What stands between two ends or parts, as far as it is written."""
 _IN_MARKS = frozenset("{}[]()<>\"'`")
-_ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"), ("min", "max"),
-         ("minimum", "maximum"), ("first", "last"))  # fmt: skip
+_ENDS = (
+    ("start", "end"),
+    ("begin", "end"),
+    ("from", "to"),
+    ("since", "until"),
+    ("min", "max"),
+    ("minimum", "maximum"),
+    ("first", "last"),
+)
 
 
 def names_of_tool(case: Case) -> frozenset[str]:
@@ -54,13 +66,14 @@ def is_stated(case: Case) -> bool:
     return case.view is not None and case.view.source == "schema"
 
 
-def strangers(case: Case) -> list[tuple[str, JsonValue]]:
+def unknown_parameters(case: Case) -> list[tuple[str, JsonValue]]:
     """Parameters that the tool does not have, or not with such a value."""
     names = names_of_tool(case)
     return [
         (name, value)
         for name, value in islice(case.parameters.items(), MAX_KEYS)
-        if name not in names or ((known := case.parameter(name)) and not fits(value, known.types))
+        if name not in names
+        or ((known := case.view_parameter(name)) and not fits_types(value, known.types))
     ]
 
 
@@ -76,29 +89,33 @@ def is_like_one(name: str, names: frozenset[str]) -> bool:
 
 
 def is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
-    """Whether all names in an object are fields that this parameter, or an item of it, has."""
+    """Return whether this parameter, or an item of it, has all names of an object."""
     for path in ((name,), (name, 0)) if case.schema is not None and inner else ():
         view = object_view(case.schema or {}, path, inner)
-        if view is not None and view.parameters and not view.unknown(inner):
+        if view is not None and view.parameters and not view.unknown_parameters(inner):
             return True
     return False
 
 
 def by_position(case: Case) -> Iterator[Option]:
     """Yield values in a list without their names, as many as the call lacks."""
-    if case.view is None or case.view.source != "schema":
+    if case.view is None:
         return
-    lacks = set(case.view.missing(case.parameters))
+    if case.view.source != "schema":
+        return
+    lacks = set(case.view.missing_parameters(case.parameters))
     # The schema has them in the order of the tool's maker; the view sorts them.
     missing = [each for each in object_in((case.schema or {}).get("properties")) if each in lacks]
-    for name, value in strangers(case):
-        if name in case.view.parameters or not isinstance(value, list):
+    for name, value in unknown_parameters(case):
+        if name in case.view.parameters:
+            continue
+        if not isinstance(value, list):
             continue
         fit = (
             len(value) == len(missing) > 1
             and not _LATITUDE.intersection(missing)
             and all(
-                fits(each, case.view.parameters[place].types)
+                fits_types(each, case.view.parameters[place].types)
                 for each, place in zip(value, missing, strict=True)
             )
         )
@@ -109,31 +126,40 @@ def by_position(case: Case) -> Iterator[Option]:
 
 
 def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
-    """Values under numbers (`arg0`, `arg1`), in the order in which the schema has its names."""
-    strange = [name for name, _ in strangers(case) if name not in names_of_tool(case)]
+    """Yield values under numbers (`arg0`, `arg1`) by the order of the schema's names."""
+    strange = [name for name, _ in unknown_parameters(case) if name not in names_of_tool(case)]
     numbers = [int(found[1]) for name in strange if (found := _NUMBERED.fullmatch(name))]
-    absent = [each for each in object_in((case.schema or {}).get("properties"))
-              if each not in case.parameters]  # fmt: skip
+    absent = [
+        each
+        for each in object_in((case.schema or {}).get("properties"))
+        if each not in case.parameters
+    ]
     places = absent[: len(numbers)]
-    if len(numbers) != len(strange) or not numbers or not lacks <= {*places}:
+    if len(numbers) != len(strange):
+        return
+    if not numbers:
+        return
+    if not lacks <= {*places}:
         return
     if numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1))):
         edits = [Rename(name=name, to=to) for name, to in zip(strange, places, strict=False)]
         yield as_option(case, edits, "the values have numbers for names", _BY_POSITION)
 
 
-def parted(case: Case) -> Iterator[Option]:
+def part_options(case: Case) -> Iterator[Option]:
     """Two values that stand in one: both ends of a range, or the only two that are missing."""
-    if case.view is None or case.view.source != "schema":
+    if case.view is None:
+        return
+    if case.view.source != "schema":
         return
     names = names_of_tool(case)
     strange = [
         (name, value)
-        for name, value in strangers(case)
+        for name, value in unknown_parameters(case)
         if name not in names
         and not (isinstance(value, dict) and any(is_like_one(each, names) for each in value))
     ]
-    missing = case.view.missing(case.parameters)
+    missing = case.view.missing_parameters(case.parameters)
     absent = [name for name in case.view.parameters if name not in case.parameters]
     for name, value in strange:
         pairs = _ends_of(name, absent)
@@ -150,15 +176,18 @@ def parted(case: Case) -> Iterator[Option]:
             parts = next(filter(None, (_as_two(value, mark) for mark in marks)), ())
             try:
                 held = {
-                    view.name: part if fits(part, view.types) else cast(part, view.types[0])
+                    view.name: part
+                    if fits_types(part, view.types)
+                    else cast_value(part, view.types[0])
                     for view, part in zip(views, parts, strict=False)
                 }
             except CastError:
                 continue
             if held:
                 edits: list[Edit] = [
-                    Replace(name=name, before=value, value=held), Flatten(name=name)
-                ]  # fmt: skip
+                    Replace(name=name, before=value, value=held),
+                    Flatten(name=name),
+                ]
                 yield as_option(case, edits, f"`{name}` holds `{pair[0]}` and `{pair[1]}`", _PARTED)
 
 
@@ -198,47 +227,54 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
     ):
         return ()  # two words are mostly one value
     parts = value.split(mark) if isinstance(value, str) else value
-    if not isinstance(parts, list) or len(parts) != 2:
+    if not isinstance(parts, list):
+        return ()
+    if len(parts) != 2:
         return ()
     found = tuple(part.strip() if isinstance(part, str) else part for part in parts)
-    return (
-        () if any(isinstance(each, dict | list) or each in ("", None) for each in found) else found
-    )
+    if any(isinstance(each, dict | list) or each in ("", None) for each in found):
+        return ()
+    return found
 
 
 def split_off(case: Case) -> Iterator[Option]:
     """Yield a missing text that stands before another one: `owner` in `"repo": "acme/api"`."""
-    missing = case.view.missing(case.parameters) if case.view and is_stated(case) else []
-    of = [(name, value) for name, value in case.parameters.items()
-          if not WORDS["held"].isdisjoint(words_of(name)) and isinstance(value, str)
-          and not is_redacted(value)]  # fmt: skip
-    holds = missing and not WORDS["holders"].isdisjoint(words_of(missing[0]))
-    for name, value in of if len(missing) == len(of) == 1 and holds else ():
-        if found := _ONE_IN_ANOTHER.fullmatch(str(value)):
-            edits: list[Edit] = [
-                put(case, missing[0], found[1]), Replace(name=name, before=value, value=found[2])
-            ]  # fmt: skip
-            yield as_option(case, edits, f"`{name}` holds `{missing[0]}` before it", _PARTED)
+    missing = case.view.missing_parameters(case.parameters) if case.view and is_stated(case) else []
+    of = [
+        (name, value)
+        for name, value in case.parameters.items()
+        if not WORDS["held"].isdisjoint(words_of(name))
+        and isinstance(value, str)
+        and not is_redacted(value)
+    ]
+    if len(missing) != 1 or len(of) != 1:
+        return
+    [holder] = missing
+    [(name, value)] = of
+    if WORDS["holders"].isdisjoint(words_of(holder)):
+        return
+    found = _ONE_IN_ANOTHER.fullmatch(str(value))
+    if found:
+        edits: list[Edit] = [
+            put(case, holder, found[1]),
+            Replace(name=name, before=value, value=found[2]),
+        ]
+        yield as_option(case, edits, f"`{name}` holds `{holder}` before it", _PARTED)
 
 
 _ONE_IN_ANOTHER = re.compile(r"(?:https?://[\w.-]+/)?([\w.-]{1,80})/([\w.-]{1,80}?)(?:\.git)?/?")
 
 
-def paired(case: Case) -> Iterator[Option]:
+def pair_options(case: Case) -> Iterator[Option]:
     """Yield a map instead of a list of pairs, or the reverse."""
     for name, value in case.parameters.items():
-        known = case.parameter(name)
+        known = case.view_parameter(name)
         made: JsonValue = None
         if known is None or is_redacted(value):
             continue  # a mask is no value
         if isinstance(value, list) and len(value) <= MAX_KEYS:
             if "array" in known.types and known.item_types[:1] == ("object",):
-                items: list[JsonValue] = [
-                    inner
-                    if is_its_own(case, name, inner := object_in(each))
-                    else _as_item(case, name, each) or inner or _map_of(each)
-                    for each in value
-                ]
+                items = [_as_object(case, name, each) for each in value]
                 made = items if all(items) else None
             elif "array" in known.types and known.item_types[:1] == ("array",):
                 made = [value] if value and not any(isinstance(e, list) for e in value) else None
@@ -257,46 +293,74 @@ def paired(case: Case) -> Iterator[Option]:
             yield as_option(case, [edit], f"`{name}` is {what}", _PAIRED)
 
 
+def _as_object(case: Case, name: str, item: JsonValue) -> JsonValue:
+    """Return an item of a list of objects as an object; None where none is meant."""
+    inner = object_in(item)
+    if is_its_own(case, name, inner):
+        return inner
+    return _as_item(case, name, item) or inner or _map_of(item)
+
+
+_IS_ORDER = re.compile(r"\w+ (?:asc|desc)\w*", re.IGNORECASE)
+
+
 def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
-    """An object for a text: of its only needed field, or of the two that `team=payments` states."""
+    """Return an object for a text, of its only needed field or of two (`team=payments`)."""
     view = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     needed = [each for each in view.parameters.values() if each.required] if view else []
-    if not isinstance(item, str) or not all(fits("", each.types) for each in needed):
+    if not isinstance(item, str) or not all(fits_types("", each.types) for each in needed):
         return None
     if {each.name for each in needed} == {"role", "content"}:
         return {"role": "user", "content": item}
-    if (len(needed) == 1 and not re.fullmatch(r"\w+ (?:asc|desc)\w*", item, re.IGNORECASE)) or (
-        len(needed) == 0 and view and len(view.parameters) == 1
-    ):
-        only = needed[0].name if needed else next(iter(view.parameters)) if view else ""
-        return {only: item}
     fields = list(view.parameters.values()) if view else []
+    single = needed or fields
+    is_order = needed and _IS_ORDER.fullmatch(item)
+    if len(single) == 1 and not is_order:
+        return {single[0].name: item}
     listing = [each.name for each in fields if each.stated_values]
-    key, mark, held = item.partition("=" if "=" in item else ":" if ":" in item else " ")
+    mark = next((each for each in "=:" if each in item), " ")
+    key, mark, held = item.partition(mark)
     if mark == " ":  # `Due desc`, where `desc` is listed
         key_of = [each.name for each in fields if not each.stated_values]
         fit = len(listing) == len(key_of) == 1 and any(held in e.stated_values for e in fields)
-        return {key_of[0]: key, listing[0]: held} if fit else None
+        if fit:
+            return {key_of[0]: key, listing[0]: held}
+        return None
     if len(needed) != 2 or not (mark and key.strip() and held.strip()):
         return None
     first = [each.name for each in needed if not _KEYS.isdisjoint(words_of(each.name))]
     rest = [each.name for each in needed if each.name not in first]
-    return {first[0]: key.strip(), rest[0]: held.strip()} if len(first) == 1 else None
+    if len(first) == 1:
+        return {first[0]: key.strip(), rest[0]: held.strip()}
+    return None
 
 
 def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
     """Return an object of two numbers for a text of two, in the schema's order: `47.37,8.54`."""
-    part = resolve(object_in((case.schema or {}).get("properties")).get(name), case.schema or {})
+    schema = case.schema or {}
+    properties = object_in(schema.get("properties"))
+    part = resolve_schema(properties.get(name), schema)
     needed = list(object_in(part.get("properties")))  # the view sorts them
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     numbers = re.findall(r"-?\d{1,15}(?:\.\d{1,15})?", text)
-    if not view or len(needed) != 2 or len(numbers) != 2 or not _PLAIN.fullmatch(text):
+    if not view:
         return None
-    held = {each: cast_to_one(one, view.parameters[each].types) for each, one in
-            zip(needed, numbers, strict=True) if each in view.parameters}  # fmt: skip
+    if len(needed) != 2:
+        return None
+    if len(numbers) != 2:
+        return None
+    if not _PLAIN.fullmatch(text):
+        return None
+    held = {
+        each: cast_to_one(one, view.parameters[each].types)
+        for each, one in zip(needed, numbers, strict=True)
+        if each in view.parameters
+    }
     made: JsonObject = {each: one[1] for each, one in held.items() if one is not None}
     are_numbers = all(is_number(each) for each in made.values())
-    return made if len(made) == len(needed) and are_numbers else None
+    if len(made) == len(needed) and are_numbers:
+        return made
+    return None
 
 
 _PLAIN = re.compile(r"[-\d.\s,;x]{3,80}")
@@ -306,16 +370,25 @@ def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
     """Return an object of an amount and its currency or unit for `12.90 EUR`, `5 mM`."""
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     found = _MONEY.fullmatch(text.strip())
-    if view is None or found is None:
+    if view is None:
         return None
-    amount, unit = found["amount"] or found["after"], found["code"] or found["before"]
+    if found is None:
+        return None
+    amount = found["amount"] or found["after"]
+    unit = found["code"] or found["before"]
     fields = view.parameters.values()
     of_unit = [each for each in fields if unit in each.allowed or "currency" in words_of(each.name)]
     of_amount = [each for each in fields if not {"amount", "value"}.isdisjoint(words_of(each.name))]
-    if len(of_unit) != 1 or len(of_amount) != 1 or of_unit == of_amount:
+    if len(of_unit) != 1:
+        return None
+    if len(of_amount) != 1:
+        return None
+    if of_unit == of_amount:
         return None
     held = cast_to_one(amount, of_amount[0].types)
-    return None if held is None else {of_amount[0].name: held[1], of_unit[0].name: unit}
+    if held is None:
+        return None
+    return {of_amount[0].name: held[1], of_unit[0].name: unit}
 
 
 _MONEY = re.compile(
@@ -330,15 +403,21 @@ def _flags_of(case: Case, name: str, value: list[JsonValue]) -> JsonObject | Non
     fields = view.parameters if view else {}
     on = [each for each in value if isinstance(each, str) and each in fields]
     is_flags = all(fields[each].types == ("boolean",) for each in on)
-    return dict.fromkeys(on, True) if on and len(on) == len(value) and is_flags else None
+    if on and len(on) == len(value) and is_flags:
+        return dict.fromkeys(on, True)
+    return None
 
 
-def several(case: Case) -> Iterator[Option]:
-    """A list whose only item is the text of a list, or of several of the values that may stand."""
+def list_options(case: Case) -> Iterator[Option]:
+    """Yield a list for a list whose only item is the text of several values."""
     for name, value in case.parameters.items():
-        known = case.parameter(name)
+        known = case.view_parameter(name)
         one = value[0] if isinstance(value, list) and len(value) == 1 else None
-        if known is None or "array" not in known.types or not isinstance(one, str):
+        if known is None:
+            continue
+        if "array" not in known.types:
+            continue
+        if not isinstance(one, str):
             continue
         _, items = cast_to_one(one, ["array"], known.item_types) or (None, None)
         if isinstance(items, list) and len(items) > 1:
@@ -347,7 +426,9 @@ def several(case: Case) -> Iterator[Option]:
 
 
 def _map_of(pairs: JsonValue) -> JsonObject | None:
-    if not isinstance(pairs, list) or not pairs:
+    if not isinstance(pairs, list):
+        return None
+    if not pairs:
         return None
     split: list[JsonValue] = [
         list(each.partition("=")[::2]) if isinstance(each, str) and "=" in each else each
@@ -356,22 +437,30 @@ def _map_of(pairs: JsonValue) -> JsonObject | None:
     found = dict(
         pair
         for each in split
-        if (pair := pair_of(list(each.values()) if isinstance(each, dict) else each))
+        if (pair := name_value_pair(list(each.values()) if isinstance(each, dict) else each))
     )
-    return found if len(found) == len(pairs) else None
+    if len(found) == len(pairs):
+        return found
+    return None
 
 
 def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | None:
     """Objects of two fields for the entries of a map, where it is clear which is which."""
     inner = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     fields = [view for view in inner.parameters.values() if view.required] if inner else []
-    if not inner or not 0 < len(value) <= MAX_KEYS or is_its_own(case, name, value):
+    if not inner:
+        return None
+    if not 0 < len(value) <= MAX_KEYS:
+        return None
+    if is_its_own(case, name, value):
         return None
     entries = list(value.values())
     if all(isinstance(each, dict) for each in entries):
         lacks = {each.name for each in fields if each.name not in object_in(entries[0])}
         keys = [each for each in lacks if not _KEYS.isdisjoint(words_of(each))]
-        if len(lacks) == len(keys) == 1 and not any(inner.unknown(object_in(e)) for e in entries):
+        if len(lacks) == len(keys) == 1 and not any(
+            inner.unknown_parameters(object_in(e)) for e in entries
+        ):
             return [{keys[0]: one, **object_in(other)} for one, other in value.items()]
     if len(fields) == 1 and len(inner.parameters) == 2:
         fields = list(inner.parameters.values())  # {"Due": "desc"}, where `desc` is listed
@@ -379,33 +468,33 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
             return None
     if len(fields) != 2:
         return None
-    ways = [
-        (key, held)
-        for key, held in (fields, fields[::-1])
-        if fits("", key.types)
-        and not key.allowed
-        and (
-            all(fits(each, held.types) for each in entries)
-            or (held.types == ("array",) and all(fits(each, held.item_types) for each in entries))
-        )
-    ]
+    one, other = fields
+    ways = [way for way in ((one, other), (other, one)) if _may_hold(*way, entries)]
     if len(ways) > 1:
         ways = [way for way in ways if not _KEYS.isdisjoint(words_of(way[0].name))]
     if len(ways) != 1:
         return None
     [(key, held)] = ways
-    wrapped = held.types == ("array",) and not isinstance(entries[0], list)
-    return [
-        {key.name: one, held.name: [other] if wrapped else other} for one, other in value.items()
-    ]
+    if held.types == ("array",) and not isinstance(entries[0], list):
+        entries = [[each] for each in entries]
+    return [{key.name: one, held.name: other} for one, other in zip(value, entries, strict=True)]
+
+
+def _may_hold(key: ParameterView, held: ParameterView, entries: Sequence[JsonValue]) -> bool:
+    """Return whether one field may hold the keys of a map, and another one its values."""
+    if key.allowed or not fits_types("", key.types):
+        return False
+    if all(fits_types(each, held.types) for each in entries):
+        return True
+    return held.types == ("array",) and all(fits_types(each, held.item_types) for each in entries)
 
 
 LEAKED = re.compile(r"</(?:\w{1,20}:)?parameter>\s*<(?:\w{1,20}:)?parameter name=\"(\w{1,64})\">")
-_LEAKED = prior("shape.leaked")
+_LEAKED = prior_trials("shape.leaked")
 
 
-def leaked(case: Case) -> Iterator[Option]:
-    """A text in which the next parameters stand, with the marks that models write between them."""
+def leak_options(case: Case) -> Iterator[Option]:
+    """Yield the parameters that stand in another's text, with the marks of models."""
     for name, value in case.parameters.items():
         own, *rest = LEAKED.split(value) if isinstance(value, str) else [""]
         found = dict(zip(rest[::2], rest[1::2], strict=True))
@@ -416,6 +505,10 @@ def leaked(case: Case) -> Iterator[Option]:
 
 
 def _as_told(case: Case, name: str, text: str) -> JsonValue:
-    view = case.parameter(name)
+    view = case.view_parameter(name)
     found = cast_to_one(text, view.types, view.item_types) if view else None
-    return text if found is None or (view and fits(text, view.types)) else found[1]
+    if found is None:
+        return text
+    if view and fits_types(text, view.types):
+        return text
+    return found[1]

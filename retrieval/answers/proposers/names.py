@@ -9,8 +9,8 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import MAX_INTEGER, JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from retrieval import WORDS
-from retrieval.answers.proposers.case import Case, Option, one, prior
-from retrieval.answers.proposers.faults import misses, objects_in
+from retrieval.answers.proposers.case import Case, Option, one_edit, prior_trials
+from retrieval.answers.proposers.faults import misses_form, objects_in
 from retrieval.answers.proposers.layouts import is_stated, names_of_tool
 from retrieval.answers.proposers.shape import holds_parameters
 from retrieval.knowledge.beta import Trials
@@ -19,34 +19,38 @@ from retrieval.knowledge.rewrites.edits import Cast, Edit, Remove, Rename, Repla
 from retrieval.knowledge.values.likeness import (
     best_matches,
     name_similarity,
-    negates,
+    negates_name,
     relates_otherwise,
     words_of,
 )
-from retrieval.knowledge.values.measures import counted_in, measured
-from retrieval.knowledge.values.scalars import cast_to_one, fits
-from retrieval.knowledge.values.texts import Style, format_of, respelt
+from retrieval.knowledge.values.measures import counted_in, measure_text
+from retrieval.knowledge.values.scalars import cast_to_one, fits_types
+from retrieval.knowledge.values.texts import Style, format_of, respell_text
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as stated; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.
-_SAID = prior("rename.said")
-_LIKE = [(0.9, prior("rename.like")), (0.7, prior("rename.near")), (0.5, prior("rename.far"))]
+_SAID = prior_trials("rename.said")
+_LIKE = [
+    (0.9, prior_trials("rename.like")),
+    (0.7, prior_trials("rename.near")),
+    (0.5, prior_trials("rename.far")),
+]
 _UNSURE_SOURCE = Trials(2, 2)
 """A judgement: in the damaged calls of a benchmark the like name is never a good one."""
-_ONLY_CANDIDATE = prior("rename.only")
-_ONLY_LEFT = prior("rename.only.left")
+_ONLY_CANDIDATE = prior_trials("rename.only")
+_ONLY_LEFT = prior_trials("rename.only.left")
 """The same, where neither name nor value show that it is meant: often it is one too many."""
-_PAIRED = prior("rename.paired")
+_PAIRED = prior_trials("rename.paired")
 """The error itself states that one is missing and one is unknown, in the same place."""
 _RESPELT = {
-    True: prior("rename.respelt"),  # as the call's other names are written
-    False: prior("rename.respelt.blind"),
+    True: prior_trials("rename.respelt"),  # as the call's other names are written
+    False: prior_trials("rename.respelt.blind"),
 }
-_LIKEST = prior("rename.likest")
+_LIKEST = prior_trials("rename.likest")
 """More like the missing name than any other, and that more like it than any other."""
-_LISTED = prior("rename.listed")
+_LISTED = prior_trials("rename.listed")
 """Of the parameters that the call does not have, only this one lists its value."""
-_DESCRIBED = prior("rename.described")
+_DESCRIBED = prior_trials("rename.described")
 _OTHER_MEANING = Trials(0.5, 12)
 """What limits or negates is likely something else, and a flag is no text: a judgement."""
 _UNLIKE = Trials(1, 4)
@@ -54,16 +58,16 @@ _UNLIKE = Trials(1, 4)
 _BETWEEN = Trials(2, 4)
 """The name is as like another parameter that is not there: `ids` of `order_id` and `item_ids`."""
 _REMOVE = {
-    "surplus": prior("remove.surplus"),  # the call has all that the tool has
-    "alone": prior("remove.alone"),  # the tool has nothing that the value could be meant for
-    "possible": prior("remove.possible"),  # a parameter that is not there could take it
-    "like": prior("remove.like"),  # ... and has a like name
+    "surplus": prior_trials("remove.surplus"),  # the call has all that the tool has
+    "alone": prior_trials("remove.alone"),  # the tool has nothing that the value could be meant for
+    "possible": prior_trials("remove.possible"),  # a parameter that is not there could take it
+    "like": prior_trials("remove.like"),  # ... and has a like name
 }
-_SAID_TWICE = prior("remove.said")
+_SAID_TWICE = prior_trials("remove.said")
 """What stands under a like name as well: nothing is lost with it."""
-_NEGATED = prior("rename.negated")
+_NEGATED = prior_trials("rename.negated")
 """`{"exclude_views": true}` where the tool has `include_views`."""
-_AS_FLAG = prior("rename.flag")
+_AS_FLAG = prior_trials("rename.flag")
 """`{"open": true}` where only `state` lists `open`."""
 _REMOVE_BLIND = Trials(1, 2)
 """Nothing is known of the tool: the name may be one that it has under another name. Nor is an
@@ -90,18 +94,20 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     A parameter that the tool does not have.
     """
     name = fault.parameter
-    if name is None or name in case.parameters:
+    if name is None:
+        return
+    if name in case.parameters:
         return
     covers = frozenset({index})
-    source = _source(case, fault)
+    source = _evidence_source(case, fault)
     free = _free_parameters(case)
     for free_name in free:
         if holds_parameters(case, case.parameters[free_name]):
             continue
-        if case.parameters[free_name] is True and _listing(case, free_name) == name:
+        if case.parameters[free_name] is True and _find_listing(case, free_name) == name:
             yield _as_flag(case, free_name, name, source)
             continue
-        edits = _rename(case, free_name, name)
+        edits = _make_rename(case, free_name, name)
         if edits is None:
             continue
         trials = _rename_trials(case, free_name, name, free)
@@ -123,44 +129,51 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Ways to deal with a parameter the tool does not have: its right name, or leave it out."""
     name = fault.parameter
-    if name is None or name not in case.parameters:
+    if name is None:
+        return
+    if name not in case.parameters:
         return
     if holds_parameters(case, case.parameters[name]):
         return  # a call in a call is no single value
-    source = _source(case, fault)
+    source = _evidence_source(case, fault)
     covers = frozenset({index})
     # What the error suggests the tool may have, as far as its schema states.
     may_have = not is_stated(case) or fault.suggested in names_of_tool(case)
     if fault.suggested and fault.suggested not in case.parameters and may_have:
-        edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
+        edits = _make_rename(case, name, fault.suggested) or (
+            Rename(name=name, to=fault.suggested),
+        )
         reason = f"the error says that `{name}` should be `{fault.suggested}`"
         yield Option(edits, reason, _SAID, ("error",), covers=covers)
         return
     for target in islice(case.view.parameters if case.view else (), _MAX_NAMES):
-        if target in case.parameters or target == fault.suggested:
+        if target in case.parameters:
+            continue
+        if target == fault.suggested:
             continue
         is_flag = isinstance(case.parameters[name], bool)
         likeness = (
             _NEGATED
-            if is_flag and negates(name, target)
+            if is_flag and negates_name(name, target)
             else _like_trials(name_similarity(name, target))
         )
-        renamed = _rename(case, name, target) if likeness else None
+        renamed = _make_rename(case, name, target) if likeness else None
         if likeness and renamed:
             reason = f"the tool has no `{name}`; `{target}` is the like one"
             trials = _BETWEEN if _is_between(case, name, target) else likeness
             yield Option(renamed, reason, trials, (source, "parameters"), covers=covers)
     yield from _by_known_names(case, index, fault)
-    if len(described := _described(case, name)) == 1:
+    if len(described := _find_described(case, name)) == 1:
         reason = f"the tool has no `{name}`; `{described[0]}` is described so"
-        yield one(index, Rename(name=name, to=described[0]), reason, _DESCRIBED, source)
-    if case.parameters[name] is True and (listed := _listing(case, name)):
+        yield one_edit(index, Rename(name=name, to=described[0]), reason, _DESCRIBED, source)
+    if case.parameters[name] is True and (listed := _find_listing(case, name)):
         yield _as_flag(case, name, listed, source)
-    if listed := _listing(case, case.parameters[name]):
+    listed = _find_listing(case, case.parameters[name])
+    if listed:
         reason = f"the tool has no `{name}`; of the others only `{listed}` lists such a value"
-        yield one(index, Rename(name=name, to=listed), reason, _LISTED, source)
+        yield one_edit(index, Rename(name=name, to=listed), reason, _LISTED, source)
     reason = f"the tool has no `{name}`"
-    yield one(index, Remove(name=name), reason, _remove_trials(case, name), source)
+    yield one_edit(index, Remove(name=name), reason, _remove_trials(case, name), source)
 
 
 def _by_known_names(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -174,16 +187,16 @@ def _by_known_names(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     alike = [each for each in absent if not words.isdisjoint(words_of(each))]
     if len(alike) == 1 and not relates_otherwise(name, alike[0]):
         reason = f"of the names that the error lists only `{alike[0]}` is like `{name}`"
-        yield one(index, Rename(name=name, to=alike[0]), reason, _LIKEST, "error")
+        yield one_edit(index, Rename(name=name, to=alike[0]), reason, _LIKEST, "error")
     if not case.knows_tool and not fault.known and not fault.suggested and len(words) > 1:
         style: Style = "camel" if "_" in name else "snake"
-        target = respelt(name, style)
+        target = respell_text(name, style)
         others = _names_of_several_words(case) - {name}
-        is_styled = bool(others) and all(respelt(each, style) == each for each in others)
+        is_styled = bool(others) and all(respell_text(each, style) == each for each in others)
         if target and target not in (name, *case.parameters) and (is_styled or not others):
             reason = f"`{target}` is another spelling of `{name}`"
             trials = _RESPELT[is_styled]
-            yield one(index, Rename(name=name, to=target), reason, trials, "parameters")
+            yield one_edit(index, Rename(name=name, to=target), reason, trials, "parameters")
 
 
 def _names_of_several_words(case: Case) -> set[str]:
@@ -200,40 +213,45 @@ def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Opti
     return Option(edits, f"only `{target}` lists `{name}`", _AS_FLAG, (source,), covers=covers)
 
 
-def _listing(case: Case, value: JsonValue) -> str | None:
+def _find_listing(case: Case, value: JsonValue) -> str | None:
     """Return the only absent parameter whose closed list, or whose successes, have such a text."""
     found = [
         name
-        for name in _absent(case)
+        for name in _absent_parameters(case)
         if isinstance(value, str)
-        and (((view := case.parameter(name)) and value in view.allowed)
-             or ((seen := case.seen(name)) and canonical_json(value) in seen.values))
-    ]  # fmt: skip
-    return found[0] if len(found) == 1 else None
+        and (
+            ((view := case.view_parameter(name)) and value in view.allowed)
+            or ((seen := case.observed_values(name)) and canonical_json(value) in seen.values)
+        )
+    ]
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
-def _described(case: Case, name: str) -> list[str]:
+def _find_described(case: Case, name: str) -> list[str]:
     """Absent parameters whose descriptions have all words of a name, and which take its value."""
     words = {word.rstrip("s") for word in words_of(name)}
     return [
         target
-        for target in _absent(case)
-        if (known := case.parameter(target)) and words <= known.described_by
-        and fits(case.parameters[name], known.types)
-    ]  # fmt: skip
+        for target in _absent_parameters(case)
+        if (known := case.view_parameter(target))
+        and words <= known.described_by
+        and fits_types(case.parameters[name], known.types)
+    ]
 
 
 def _remove_trials(case: Case, name: str) -> Trials:
     value = case.parameters[name]
-    absent = _absent(case)
+    absent = _absent_parameters(case)
     is_like = any(_like_trials(name_similarity(name, target)) for target in absent)
-    is_like = is_like or len(_described(case, name)) == 1
+    is_like = is_like or len(_find_described(case, name)) == 1
     if value in (None, "", [], {}, False):
         says_yes = value is False and not WORDS["negating"].isdisjoint(words_of(name))
         how = "like" if value is False and is_like else "alone"
         return _REMOVE_GUARD if says_yes else _REMOVE[how]
     if is_said_twice(case, name) and not any(
-        name_similarity(name, target) >= _LIKE[0][0] for target in _absent(case)
+        name_similarity(name, target) >= _LIKE[0][0] for target in _absent_parameters(case)
     ):
         return _SAID_TWICE
     if not case.knows_tool and absent and any(fault.known for fault in case.faults):
@@ -241,7 +259,7 @@ def _remove_trials(case: Case, name: str) -> Trials:
     lists_all = case.knows_tool or any(fault.known for fault in case.faults)
     if case.view is None or not lists_all or isinstance(value, dict | list):
         return _REMOVE_BLIND
-    if is_like or _listing(case, value) or (value is True and _listing(case, name)):
+    if is_like or _find_listing(case, value) or (value is True and _find_listing(case, name)):
         return _REMOVE["like"]
     if case.writes and not WORDS["guards"].isdisjoint(words_of(name)):
         return _REMOVE_GUARD
@@ -253,9 +271,9 @@ def _remove_trials(case: Case, name: str) -> Trials:
         or not own.isdisjoint(words_of(target))
         or (
             not isinstance(value, str)
-            and (view := case.parameter(target)) is not None
+            and (view := case.view_parameter(target)) is not None
             and bool(view.types)
-            and fits(value, view.types)
+            and fits_types(value, view.types)
         )
         for target in absent
     )
@@ -267,14 +285,14 @@ def is_said_twice(case: Case, name: str) -> bool:
     value = case.parameters.get(name)
     return value not in (None, True, False) and any(
         other != name
-        and case.parameter(other) is not None
+        and case.view_parameter(other) is not None
         and same_json(value, held)
         and _like_trials(name_similarity(name, other)) is not None
         for other, held in islice(case.parameters.items(), _MAX_NAMES)
     )
 
 
-def _absent(case: Case) -> list[str]:
+def _absent_parameters(case: Case) -> list[str]:
     known = islice(case.view.parameters if case.view else (), _MAX_NAMES)
     return [target for target in known if target not in case.parameters]
 
@@ -284,7 +302,7 @@ def _could_be_meant(case: Case, value: JsonValue, target: str) -> bool:
 
     Unknown of a parameter is no.
     """
-    seen = case.seen(target)
+    seen = case.observed_values(target)
     formats = seen.formats if seen else {}
     return isinstance(value, str) and formats.get(format_of(value), 0) > 0
 
@@ -295,7 +313,7 @@ def _free_parameters(case: Case) -> list[str]:
         for fault in case.faults
         if fault.kind == "unexpected" and fault.parameter in case.parameters and fault.parameter
     ]
-    unknown = case.view.unknown(case.parameters) if case.view else []
+    unknown = case.view.unknown_parameters(case.parameters) if case.view else []
     if not said and not unknown and not case.knows_tool:
         missing = [fault for fault in case.faults if fault.kind == "missing"]
         known = {name for fault in missing for name in (fault.parameter, fault.rival)}
@@ -303,42 +321,51 @@ def _free_parameters(case: Case) -> list[str]:
     return list(dict.fromkeys([*said, *unknown]))[:_MAX_NAMES]
 
 
-def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
-    value, view, rename = (
-        case.parameters[source],
-        case.parameter(target),
-        Rename(name=source, to=target),
-    )
-    if isinstance(value, bool) and negates(source, target):
+def _make_rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
+    value = case.parameters[source]
+    view = case.view_parameter(target)
+    rename = Rename(name=source, to=target)
+    if isinstance(value, bool) and negates_name(source, target):
         return (rename, Replace(name=target, before=value, value=not value))
-    if view is None or fits(value, view.types):
+    if view is None or fits_types(value, view.types):
         return (rename,)
     as_one = cast_to_one(value, view.types, view.item_types)
-    if as_one is None and (amount := _amount(case, source, target)) is not None:
+    if as_one is None and (amount := _convert_amount(case, source, target)) is not None:
         return (rename, Replace(name=target, before=value, value=amount))
-    return None if as_one is None else (rename, Cast(name=target, to=as_one[0]))
+    if as_one is None:
+        return None
+    return (rename, Cast(name=target, to=as_one[0]))
 
 
-def _amount(case: Case, source: str, target: str) -> float | None:
+def _convert_amount(case: Case, source: str, target: str) -> float | None:
     """Return what a text such as `2h` is for a number such as `durationMinutes`."""
-    value, view = case.parameters[source], case.parameter(target)
-    if not isinstance(value, str) or not view or {*view.types}.isdisjoint(("integer", "number")):
+    value = case.parameters[source]
+    view = case.view_parameter(target)
+    if not isinstance(value, str):
         return None
-    amount = measured(value, target, view.described_by)
-    if amount is None or abs(amount) > MAX_INTEGER:
+    if not view:
         return None
-    return int(amount) if amount == int(amount) else amount
+    if {*view.types}.isdisjoint(("integer", "number")):
+        return None
+    amount = measure_text(value, target, view.described_by)
+    if amount is None:
+        return None
+    if abs(amount) > MAX_INTEGER:
+        return None
+    if amount == int(amount):
+        return int(amount)
+    return amount
 
 
-def _likeness(case: Case, source: str, target: str) -> float:
+def _name_likeness(case: Case, source: str, target: str) -> float:
     """Return how alike two names are, but for a unit that the value states instead."""
     bare = "_".join(word for word in words_of(target) if not list(counted_in({word})))
-    with_unit = bare and _amount(case, source, target) is not None
+    with_unit = bare and _convert_amount(case, source, target) is not None
     return max(name_similarity(source, target), name_similarity(source, bare) if with_unit else 0)
 
 
 def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Trials | None:
-    likeness = _likeness(case, source, target)
+    likeness = _name_likeness(case, source, target)
     like = _like_trials(likeness)
     if not _is_known_to_be_unknown(case, source) and likeness < _SAME:
         # The source may be a good parameter that happens to look like the missing one.
@@ -351,18 +378,22 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
         if f.kind == "missing" and f.parameter and f.parameter not in case.parameters
     ]
     # What has its like on the other side is spoken for; of the rest there must be one each.
-    alone = [name for name in free if not _has_like(name, [*missing, *_absent(case)])]
+    alone = [name for name in free if not _has_like(name, [*missing, *_absent_parameters(case)])]
     left = [name for name in missing if not _has_like(name, free)]
     said = {(fault.kind, fault.parameter) for fault in case.faults if not fault.from_schema}
     is_paired = {("missing", target), ("unexpected", source)} <= said
     if alone != [source] or left != [target] or not (case.view or is_paired):
         return _LIKEST if best_matches(free, missing).get(source) == target else None
-    value, seen, view = case.parameters[source], case.seen(target), case.parameter(target)
-    if any(_like_trials(name_similarity(source, name)) for name in _absent(case)):
+    value, seen, view = (
+        case.parameters[source],
+        case.observed_values(target),
+        case.view_parameter(target),
+    )
+    if any(_like_trials(name_similarity(source, name)) for name in _absent_parameters(case)):
         return None  # another parameter that the call does not have is the like one
-    is_flag = isinstance(value, bool) and view and not fits(value, view.types)
+    is_flag = isinstance(value, bool) and view and not fits_types(value, view.types)
     is_remark = WORDS["remarks"].issuperset(words_of(source))
-    is_other = _is_of_itself(source, value) or (view is not None and misses(view, str(value)))
+    is_other = _is_of_itself(source, value) or (view is not None and misses_form(view, str(value)))
     is_other = is_other or is_flag or is_remark or relates_otherwise(source, target)
     if is_other or qualifiers_of(source):
         return _OTHER_MEANING
@@ -388,14 +419,19 @@ def _is_of_itself(name: str, value: JsonValue) -> bool:
 
 def _is_between(case: Case, source: str, target: str) -> bool:
     """Return whether another parameter, that fits the value as well, has nearly as like a name."""
-    value, view = case.parameters[source], case.parameter(target)
+    value = case.parameters[source]
+    view = case.view_parameter(target)
     likeness = name_similarity(source, target)
-    fit = view is None or fits(value, view.types)
+    fit = view is None or fits_types(value, view.types)
     return likeness < _LIKE[0][0] and any(
         name_similarity(source, other) >= likeness - _NEARLY
-        for other in _absent(case)
+        for other in _absent_parameters(case)
         if other != target
-        and ((known := case.parameter(other)) is None or not fit or fits(value, known.types))
+        and (
+            (known := case.view_parameter(other)) is None
+            or not fit
+            or fits_types(value, known.types)
+        )
     )
 
 
@@ -405,7 +441,11 @@ def _has_like(name: str, others: list[str]) -> bool:
 
 def _is_known_to_be_unknown(case: Case, name: str) -> bool:
     said = any(fault.kind == "unexpected" and fault.parameter == name for fault in case.faults)
-    if said or case.view is None or not case.knows_tool:
+    if said:
+        return said
+    if case.view is None:
+        return said
+    if not case.knows_tool:
         return said
     enough = case.profile is not None and case.profile.successes >= _UNSEEN_IS_UNKNOWN
     return case.view.source == "schema" or enough
@@ -415,7 +455,9 @@ def _like_trials(similarity: float) -> Trials | None:
     return next((trials for least, trials in _LIKE if similarity >= least), None)
 
 
-def _source(case: Case, fault: Fault) -> EvidenceSource:
+def _evidence_source(case: Case, fault: Fault) -> EvidenceSource:
     if not fault.from_schema:
         return "error"
-    return "schema" if case.view and case.view.source == "schema" else "profile"
+    if case.view and case.view.source == "schema":
+        return "schema"
+    return "profile"

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.answers.proposers.case import Case, Option, prior
+from retrieval.answers.proposers.case import Case, Option, prior_trials
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites.edits import Replace
 from retrieval.knowledge.session.session_calls import ARGUMENT
-from retrieval.knowledge.values.likeness import nearest, words_of
+from retrieval.knowledge.values.likeness import nearest_value, words_of
 from retrieval.knowledge.values.parameters import Path, leaves_like, value_at
 
 _KINDS = frozenset(("not_found", "invalid", "not_allowed"))
@@ -43,21 +43,31 @@ _MISSING = re.compile(
 )
 _IS_URL = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+://")
 _OF_PATHS = frozenset(
-    ("path", "file", "filename", "filepath", "folder", "directory", "dir", "cwd", "root",
-     "workspace")
-)  # fmt: skip
+    (
+        "path",
+        "file",
+        "filename",
+        "filepath",
+        "folder",
+        "directory",
+        "dir",
+        "cwd",
+        "root",
+        "workspace",
+    )
+)
 _OF_FOLDERS = frozenset(
     ("cwd", "root", "directory", "dir", "workdir", "workspace", "base", "folder")
 )
-_SUFFIX = prior("path.suffix")
+_SUFFIX = prior_trials("path.suffix")
 """A known path that ends as the missing one does."""
-_LISTED = prior("path.listed")
+_LISTED = prior_trials("path.listed")
 """A name that a listing shows in the folder of the missing one."""
-_NAME = prior("path.name")
+_NAME = prior_trials("path.name")
 """The only known file of the same name."""
-_WITHIN = prior("path.within")
+_WITHIN = prior_trials("path.within")
 """A relative path behind the folder in which its first part is known to be."""
-_FOLDER = prior("path.folder")
+_FOLDER = prior_trials("path.folder")
 """The same behind the folder that all of the session's paths have in common."""
 
 
@@ -89,13 +99,17 @@ def known_paths(case: Case) -> KnownPaths:
         tokens = [token for text in sent for token in _TOKEN.findall(text)]
         paths = [text for text in dict.fromkeys((*sent, *tokens)) if _is_path(text)]
         known.whole.update(dict.fromkeys(text for text in paths if " " not in text))
-        known.bases += [_plain(text) for text in sent if _ROOTED.match(text)]
+        known.bases += [_forward_slashes(text) for text in sent if _ROOTED.match(text)]
         known.bases += [
-            _plain(v) for k, v in places
-            if not k.startswith(ARGUMENT) and _ROOTED.match(v)
+            _forward_slashes(v)
+            for k, v in places
+            if not k.startswith(ARGUMENT)
+            and _ROOTED.match(v)
             and not _OF_FOLDERS.isdisjoint(words_of(k.rpartition(".")[2]))
-        ]  # fmt: skip
-        folders = {_plain(text).rstrip("/") for text in paths if not _BLANK.search(text)} or {""}
+        ]
+        folders = {
+            _forward_slashes(text).rstrip("/") for text in paths if not _BLANK.search(text)
+        } or {""}
         for token in call.words:
             if _MAY_BE_PATH.search(token):
                 known.add(token, folders)
@@ -106,23 +120,26 @@ def known_paths(case: Case) -> KnownPaths:
     for place, value in leaves_like(case.whole or case.parameters, ()):
         is_folder = not _OF_FOLDERS.isdisjoint(words_of(str(place[-1])))
         if is_folder and isinstance(value, str) and _ROOTED.match(value):
-            known.bases.append(_plain(value))
+            known.bases.append(_forward_slashes(value))
     return known
 
 
 def _is_path(text: str) -> bool:
-    plain = _plain(text)
-    is_path = "/" in plain.strip("/") or _ROOTED.match(plain)
-    return bool(is_path) and not _IS_URL.match(text) and ":" not in plain[2:]
+    plain = _forward_slashes(text)
+    if _IS_URL.match(text):
+        return False
+    if ":" in plain[2:]:
+        return False
+    return "/" in plain.strip("/") or _ROOTED.match(plain) is not None
 
 
-def _plain(text: str) -> str:
+def _forward_slashes(text: str) -> str:
     return text.replace("\\", "/")
 
 
 # ------------------------------------------------------------------ what is proposed
 class _Wrong(NamedTuple):
-    """A path that is wrong: of which fault, at which leaf, and its words there."""
+    """A path that is wrong: its fault, its leaf, and its words there."""
 
     fault: int | None
     place: Path
@@ -136,23 +153,28 @@ def path_options(case: Case) -> Iterator[Option]:
     if not wrong and not _says_missing(case):
         return
     known = known_paths(case)
-    wrong = wrong or _unknown(case, known)
+    wrong = wrong or _find_unknown(case, known)
     for index, place, text, is_relative in wrong:
         value = value_at(case.parameters, place)
-        if not isinstance(value, str) or is_redacted(value) or len(value) > _LONGEST_VALUE:
+        if not isinstance(value, str):
             continue
-        for path, reason, trials in _found(text, known, is_relative=is_relative)[:_MOST]:
+        if is_redacted(value):
+            continue
+        if len(value) > _LONGEST_VALUE:
+            continue
+        for path, reason, trials in _find_meant(text, known, is_relative=is_relative)[:_MOST]:
             made = value.replace(text, path)
             if made != value:
-                edit = _edit(case, place, value, made)
+                edit = _make_edit(case, place, value, made)
                 covers = frozenset(() if index is None else (index,))
                 yield Option((edit,), reason, trials, ("session",), covers=covers)
 
 
-def _edit(case: Case, place: Path, value: JsonValue, made: str) -> Replace:
+def _make_edit(case: Case, place: Path, value: JsonValue, made: str) -> Replace:
     if len(place) == 1:
-        return Replace(name=str(place[0]), before=case.parameters[str(place[0])], value=made)
-    return Replace(name="", before=value, value=made).at(place)
+        name = str(place[0])
+        return Replace(name=name, before=case.parameters[name], value=made)
+    return Replace(name="", before=value, value=made).at_path(place)
 
 
 def _of_faults(case: Case) -> Iterator[_Wrong]:
@@ -162,22 +184,26 @@ def _of_faults(case: Case) -> Iterator[_Wrong]:
         if not (fault.kind in _KINDS or is_relative):
             continue
         said = fault.value_text or ""
-        is_there = value_at(case.parameters, fault.path) is not None if fault.path else False
+        is_there = bool(fault.path) and value_at(case.parameters, fault.path) is not None
         found = []
         for place, value in leaves_like(case.parameters, ()):
-            if not isinstance(value, str) or (is_there and place != fault.path):
+            if not isinstance(value, str):
+                continue
+            if is_there and place != fault.path:
                 continue
             is_whole = is_there or (is_relative and _is_relative(value, place))
-            text = said if said and said in value else value if is_whole else ""
-            if text and (is_relative or _looks(text, place)):
+            text = value if is_whole else ""
+            if said and said in value:
+                text = said
+            if text and (is_relative or _is_path_like(text, place)):
                 found.append(_Wrong(index, place, text, is_relative))
         if len(found) == 1 or not is_relative:
             yield from found
 
 
 def _is_relative(text: str, place: Path) -> bool:
-    plain = _plain(text)
-    return not _ROOTED.match(plain) and not _BLANK.search(text) and _looks(plain, place)
+    plain = _forward_slashes(text)
+    return not _ROOTED.match(plain) and not _BLANK.search(text) and _is_path_like(plain, place)
 
 
 def _says_missing(case: Case) -> bool:
@@ -186,7 +212,7 @@ def _says_missing(case: Case) -> bool:
     return case.reading.category == "not_found" or bool(_MISSING.search(case.reading.signature))
 
 
-def _unknown(case: Case, known: KnownPaths) -> list[_Wrong]:
+def _find_unknown(case: Case, known: KnownPaths) -> list[_Wrong]:
     """Return the one path of the call that the session does not know, and knows a near one of."""
     found = []
     at_fault = {fault.path for fault in case.faults if fault.path}
@@ -196,22 +222,24 @@ def _unknown(case: Case, known: KnownPaths) -> list[_Wrong]:
         if len(str(value)) <= _LONGEST_VALUE and (not blamed or place in blamed):
             text = str(value)
             tokens = [token for token in _TOKEN.findall(text) if _is_path(token)]
-            tokens = [token for token in tokens if token != text or _looks(text, place)]
+            tokens = [token for token in tokens if token != text or _is_path_like(text, place)]
             tokens = tokens or ([text] if _is_of_paths(place) else [])
             found += [
                 _Wrong(None, place, token)
                 for token in tokens
-                if token not in known.whole and _found(token, known, is_relative=False)
+                if token not in known.whole and _find_meant(token, known, is_relative=False)
             ]
-    return found if len(found) == 1 else []
+    if len(found) == 1:
+        return found
+    return []
 
 
 def _wants_absolute(fault: Fault) -> bool:
     return fault.expected_format == _ABSOLUTE
 
 
-def _looks(text: str, place: Path) -> bool:
-    is_file = _ROOTED.match(text) or _FILE.match(_plain(text).rpartition("/")[2])
+def _is_path_like(text: str, place: Path) -> bool:
+    is_file = _ROOTED.match(text) or _FILE.match(_forward_slashes(text).rpartition("/")[2])
     return bool(is_file) or _is_of_paths(place)
 
 
@@ -223,63 +251,66 @@ def _is_of_paths(place: Path) -> bool:
 Found = tuple[str, str, Trials]
 
 
-def _found(text: str, known: KnownPaths, *, is_relative: bool) -> list[Found]:
+def _find_meant(text: str, known: KnownPaths, *, is_relative: bool) -> list[Found]:
     """Return what a wrong path may mean, likeliest first, with its marks between folders."""
-    plain = _plain(text)
-    found = [] if is_relative else list(_near(plain, known))
-    return [
-        (path.replace("/", "\\") if "\\" in text or _DRIVE.match(path) else path, reason, trials)
-        for path, reason, trials in found or _absolute(plain, known)
-    ]
+    plain = _forward_slashes(text)
+    found = [] if is_relative else list(_find_near(plain, known))
+    if not found:
+        found = list(_find_absolute(plain, known))
+    made = []
+    for path, reason, trials in found:
+        is_windows = "\\" in text or _DRIVE.match(path)
+        made.append((path.replace("/", "\\") if is_windows else path, reason, trials))
+    return made
 
 
-def _near(missing: str, known: KnownPaths) -> Iterator[Found]:
+def _find_near(missing: str, known: KnownPaths) -> Iterator[Found]:
     """Yield known paths that the missing one may mean, likeliest first."""
     folder, _, name = missing.rstrip("/").rpartition("/")
-    ending = _only(
-        each for each in known.whole if _plain(each).endswith(f"/{missing.lstrip('./')}")
-    )
+    end = "/" + missing.lstrip("./")
+    ending = _only_path(each for each in known.whole if _forward_slashes(each).endswith(end))
     if ending is not None:
         yield ending, "a path of the session ends so", _SUFFIX
     beside = set(known.listed.get(folder, ())) | known.listed.get("", set())
-    beside |= {_plain(each).rpartition("/")[2] for each in known.whole if _parent(each) == folder}
-    like = nearest(name, sorted(beside - {name}))
+    beside |= {_last_part(each) for each in known.whole if _parent_folder(each) == folder}
+    like = nearest_value(name, sorted(beside - {name}))
     if like is not None and like[1] in ("same", "slip", "slips", "last"):
         path = f"{folder}/{like[0]}" if folder else like[0]
         yield path, "the session knows this name in the same folder", _LISTED
-    same = [each for each in known.whole if _plain(each).rpartition("/")[2].lower() == name.lower()]
+    same = [each for each in known.whole if _last_part(each).lower() == name.lower()]
     if not same:
         same = [f"{at}/{name}" for at, names in known.listed.items() if name in names and at]
-    alike = _likest(missing, [each for each in same if _plain(each) != missing])
+    alike = _most_similar(missing, [each for each in same if _forward_slashes(each) != missing])
     if alike is not None and alike != ending:
         yield alike, "the only such name that the session knows is there", _NAME
-    whole = nearest(missing, [each for each in known.whole if len(each) <= 200])
+    whole = nearest_value(missing, [each for each in known.whole if len(each) <= 200])
     if whole is not None and whole[1] in ("same", "slip", "slips"):
         yield whole[0], "a path of the session is nearly the same", _LISTED
 
 
-def _absolute(relative: str, known: KnownPaths) -> Iterator[Found]:
+def _find_absolute(relative: str, known: KnownPaths) -> Iterator[Found]:
     """Yield a relative path behind the folders that the session shows it to be in."""
     if _ROOTED.match(relative):
         return
     bare = relative.removeprefix("./").strip("/")
     is_here = bare in ("", ".")
-    rooted = [_plain(each) for each in known.whole if _ROOTED.match(_plain(each))]
+    rooted = [each for each in map(_forward_slashes, known.whole) if _ROOTED.match(each)]
     first = bare.partition("/")[0]
-    roots = Counter(
-        each.partition(f"/{first}/")[0] for each in rooted if "/" in bare and f"/{first}/" in each
-    )
+    inside = f"/{first}/"
+    roots: Counter[str] = Counter()
+    if "/" in bare:
+        roots.update(each.partition(inside)[0] for each in rooted if inside in each)
     most = roots.most_common(2)
     if most and (len(most) == 1 or most[0][1] > most[1][1]):
         yield f"{most[0][0]}/{bare}", f"the session has `{first}` in this folder", _WITHIN
         return
     if "/" not in bare and not is_here:
-        listed = _only(at for at, names in known.listed.items() if bare in names and at)
+        listed = _only_path(at for at, names in known.listed.items() if bare in names and at)
         if listed is not None and _ROOTED.match(listed):
             yield f"{listed}/{bare}", "the session has seen it in this folder", _WITHIN
             return
     folders = [
-        _parent(each) if _FILE.match(each.rpartition("/")[2]) else each
+        _parent_folder(each) if _FILE.match(each.rpartition("/")[2]) else each
         for each in known.bases or rooted
     ]
     starts = {each[:1] for each in folders}
@@ -290,28 +321,39 @@ def _absolute(relative: str, known: KnownPaths) -> Iterator[Found]:
         yield path, "the session's calls are about this folder", seen
 
 
-def _parent(path: str) -> str:
-    return _plain(path).rstrip("/").rpartition("/")[0]
+def _last_part(path: str) -> str:
+    return _forward_slashes(path).rpartition("/")[2]
 
 
-def _only(paths: Iterable[str]) -> str | None:
+def _parent_folder(path: str) -> str:
+    return _forward_slashes(path).rstrip("/").rpartition("/")[0]
+
+
+def _only_path(paths: Iterable[str]) -> str | None:
     found = list(dict.fromkeys(paths))
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
-def _likest(missing: str, paths: list[str]) -> str | None:
+def _most_similar(missing: str, paths: list[str]) -> str | None:
     """Return the path that shares most of its ending with another; None where two do."""
     parts = missing.split("/")[::-1]
 
-    def shared(path: str) -> int:
-        theirs = _plain(path).split("/")[::-1]
+    def count_shared(path: str) -> int:
+        theirs = _forward_slashes(path).split("/")[::-1]
         same = [one.lower() == other.lower() for one, other in zip(parts, theirs, strict=False)]
-        return same.index(False) if False in same else len(same)
+        if False in same:
+            return same.index(False)
+        return len(same)
 
-    ranked = sorted(dict.fromkeys(paths), key=lambda path: (-shared(path), path))
-    if len(ranked) > 1 and shared(ranked[0]) == shared(ranked[1]):
+    ranked = sorted(dict.fromkeys(paths), key=lambda path: (-count_shared(path), path))
+    if not ranked:
         return None
-    return ranked[0] if ranked else None
+    first, *others = ranked
+    if others and count_shared(first) == count_shared(others[0]):
+        return None
+    return first
 
 
 # ------------------------------------------------------------------ what explains a value
@@ -321,24 +363,38 @@ def is_own_path(case: Case, former: JsonValue, value: str) -> bool:
         return False
     before = set(_TOKEN.findall(former))
     new = [token for token in _TOKEN.findall(value) if token not in before]
-    if not new or len(new) > _MOST or not all(map(_MAY_BE_PATH.search, new)):
+    if not new:
+        return False
+    if len(new) > _MOST:
+        return False
+    if not all(map(_MAY_BE_PATH.search, new)):
         return False
     known = known_paths(case)
-    parents = {_parent(each) for each in (*known.whole, *known.listed)} | set(known.listed)
-    names = {name for listed in known.listed.values() for name in listed}
-    names |= {_plain(each).rpartition("/")[2] for each in known.whole}
+    parents = set(map(_parent_folder, known.whole))
+    parents.update(map(_parent_folder, known.listed))
+    parents.update(known.listed)
+    names = set(map(_last_part, known.whole))
+    for listed in known.listed.values():
+        names.update(listed)
+    starts = list(map(_forward_slashes, known.whole))
+    starts += known.bases
+    starts += [f"{base}/" for base in known.bases]
+    folders = parents.union(map(_parent_folder, before))
 
     def is_known(token: str) -> bool:
-        folder, _, name = _plain(token).rpartition("/")
+        folder, _, name = _forward_slashes(token).rpartition("/")
         if token in known.whole:
             return True
-        if name in names and (folder in parents or any(_parent(each) == folder for each in before)):
+        if name in names and folder in folders:
             return True
-        return any(
-            _plain(token).endswith(f"/{each.removeprefix('./')}")
-            and any(path.startswith(_plain(token)[: -len(each.removeprefix('./'))]) for path in
-                    (*map(_plain, known.whole), *known.bases, *(f"{at}/" for at in known.bases)))
-            for each in map(_plain, before)
-        )  # fmt: skip
+        path = _forward_slashes(token)
+        for each in map(_forward_slashes, before):
+            relative = each.removeprefix("./")
+            if not path.endswith(f"/{relative}"):
+                continue
+            folder = path[: -len(relative)]
+            if any(start.startswith(folder) for start in starts):
+                return True
+        return False
 
     return all(map(is_known, new))

@@ -7,7 +7,8 @@ researcher's own is registered, not patched in:
 
 or comes with another distribution (`register_plugins`, docs/plugins.md),
 
-and `without("mine")` asks all but one of them, which is how the ablation counts what each earns.
+and `without_proposer("mine")` asks all but one of them, which is how the ablation counts what each
+earns.
 """
 
 import logging
@@ -74,7 +75,7 @@ _whole: dict[str, WholeProposer] = {}
 _left_out: set[str] = set()
 
 
-def register(proposer: Proposer | WholeProposer) -> None:
+def register_proposer(proposer: Proposer | WholeProposer) -> None:
     """Add a proposer behind all others; one of the same name is replaced where it stands."""
     if isinstance(proposer, WholeProposer):
         _whole[proposer.name] = proposer
@@ -91,47 +92,47 @@ def _register_guarded(proposer: object) -> None:
     """Register a proposer of another distribution, whose failures cost its own options only."""
     match proposer:
         case Proposer(name=name, options=options):
-            register(replace(proposer, options=_guarded(name, options)))
+            register_proposer(replace(proposer, options=_guard_options(name, options)))
         case WholeProposer(name=name, options=of_call):
-            register(replace(proposer, options=_guarded(name, of_call)))
+            register_proposer(replace(proposer, options=_guard_options(name, of_call)))
         case _:
             raise TypeError("it is no Proposer and no WholeProposer")
 
 
-def _guarded(name: str, options: Callable[P, Iterable[Option]]) -> Callable[P, list[Option]]:
-    def asked(*args: P.args, **kwargs: P.kwargs) -> list[Option]:
+def _guard_options(name: str, options: Callable[P, Iterable[Option]]) -> Callable[P, list[Option]]:
+    def ask_proposer(*args: P.args, **kwargs: P.kwargs) -> list[Option]:
         try:
             return list(options(*args, **kwargs))
         except Exception:
             logger.exception("the proposer %r of a plug-in failed; its options are left out", name)
             return []
 
-    return asked
+    return ask_proposer
 
 
-def unregister(name: str) -> None:
+def unregister_proposer(name: str) -> None:
     """Take a proposer out.
 
     Raises:
-        KeyError: there is none of this name.
+        KeyError: no proposer has this name.
     """
     (_whole if name in _whole else _proposers).pop(name)
 
 
-def names() -> list[str]:
+def proposer_names() -> list[str]:
     """Return the names of all proposers, in the order in which they are asked."""
     return [*_whole, *_proposers]
 
 
 @contextmanager
-def without(name: str) -> Iterator[None]:
+def without_proposer(name: str) -> Iterator[None]:
     """Leave out a proposer while the context lasts: the rest answers as if it had never been.
 
     Raises:
-        KeyError: there is none of this name.
+        KeyError: no proposer has this name.
     """
     if name not in _whole and name not in _proposers:
-        raise KeyError(f"no proposer is called {name!r}; there are {', '.join(names())}")
+        raise KeyError(f"no proposer is called {name!r}; there are {', '.join(proposer_names())}")
     _left_out.add(name)
     try:
         yield
@@ -169,31 +170,31 @@ def whole_options(case: Case) -> Iterator[Option]:
 def _if_missing(options: Options) -> Options:
     """Ask only where the parameter is known by name and not there."""
 
-    def asked(case: Case, index: int, fault: Fault) -> Iterable[Option]:
+    def ask_proposer(case: Case, index: int, fault: Fault) -> Iterable[Option]:
         is_missing = fault.parameter is not None and fault.parameter not in case.parameters
         return options(case, index, fault) if is_missing else ()
 
-    return asked
+    return ask_proposer
 
 
-def _rivals(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+def _rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if fault.rival in case.parameters:
         yield from without_rival(index, fault)
 
 
-def _unwrapped(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+def _unwrap_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if fault.parameter is not None:
         yield from unwrapped_options(case, index, fault.parameter)
 
 
-def _usual(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+def _usual_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if fault.parameter is not None:
         yield from usual_values(case, index, fault.parameter)
 
 
 def _usual_in_range(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if fault.parameter in case.parameters:
-        yield from _usual(case, index, fault)
+        yield from _usual_options(case, index, fault)
 
 
 _OF_CALL = ("values.refused", "values.unwrapped")
@@ -208,12 +209,12 @@ for _each in (
     WholeProposer("session.things", unlocated_record_options),
     Proposer("values.stated", EVERY, stated_value_options, in_place=True),
     Proposer("names.renamed", _MISSING, _if_missing(renamed_options)),
-    Proposer("names.rival", _MISSING, _if_missing(_rivals)),
+    Proposer("names.rival", _MISSING, _if_missing(_rival_options)),
     Proposer("names.unexpected", frozenset(("unexpected",)), unexpected_options),
     Proposer("values.type", _WRONG_TYPE, wrong_type_options),
     Proposer("values.bounds", _RANGE, out_of_range_options),
     Proposer("values.refused", _VALUES, refused_value_options),
-    Proposer("values.unwrapped", _VALUES, _unwrapped),
+    Proposer("values.unwrapped", _VALUES, _unwrap_options),
     Proposer("task.values", _VALUES | _RANGE, context_options),
     Proposer("task.missing", _MISSING, _if_missing(context_options), unless=_RENAMED),
     Proposer("session.records", _VALUES | _WRONG_TYPE, record_options),
@@ -221,7 +222,7 @@ for _each in (
     Proposer("session.links", _VALUES, session_options, unless=_OF_CALL),
     Proposer("session.near", _VALUES, partial(session_options, alone=False), beside=_OF_CALL),
     Proposer("session.given", _MISSING, _if_missing(session_options), unless=_RENAMED),
-    Proposer("others.usual", _MISSING, _if_missing(_usual), unless=_RENAMED),
+    Proposer("others.usual", _MISSING, _if_missing(_usual_options), unless=_RENAMED),
     Proposer("others.range", _RANGE, _usual_in_range),
 ):  # fmt: skip
-    register(_each)
+    register_proposer(_each)

@@ -7,16 +7,16 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.answers.proposers.case import Case, Option, one, prior, put
+from retrieval.answers.proposers.case import Case, Option, one_edit, prior_trials, put
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
-from retrieval.knowledge.values.likeness import nearest, words_of
-from retrieval.knowledge.values.parameters import place_of
-from retrieval.knowledge.values.scalars import cast_to_one, fits
+from retrieval.knowledge.values.likeness import nearest_value, words_of
+from retrieval.knowledge.values.parameters import written_place
+from retrieval.knowledge.values.scalars import cast_to_one, fits_types
 
 _MOST = 3
 _SAYS_A_KIND = 4
-_NEAR = prior("snap.session")
+_NEAR = prior_trials("snap.session")
 _PRIOR = Trials(0.5, 1)
 """Of a link before it was ever used: that a value was there and was sent states little."""
 
@@ -24,7 +24,7 @@ _PRIOR = Trials(0.5, 1)
 def session_options(
     case: Case, index: int, fault: Fault, *, alone: bool = True
 ) -> Iterator[Option]:
-    """The session's values that a missing or refused parameter takes by its links, likeliest first.
+    """Yield the session's values that a parameter takes by its links, likeliest first.
 
     Of a source with one value that one; of one with several the one that was nearly written. Where
     it is not `alone` in knowing something, a value that is like the one that was sent.
@@ -33,26 +33,31 @@ def session_options(
     sent = case.parameters.get(name) if name is not None else None
     if name is None or case.links is None or is_redacted(sent) or isinstance(sent, dict | list):
         return
-    view = case.parameter(name)
+    view = case.view_parameter(name)
+    types = view.types if view else ()
     found: dict[str, tuple[JsonValue, str, Trials]] = {}
-    for source, values, link in case.links.candidates(
-        place_of((name,)), case.session(), tool=case.tool
+    for source, values, link in case.links.list_candidates(
+        written_place((name,)), case.session(), tool=case.tool
     ):
-        value, right, wrong = _chosen(values, sent), link.right, link.wrong
+        value = _choose_value(values, sent)
+        right = link.right
+        wrong = link.wrong
         if len(values) > 1:
-            right, wrong = link.among, link.missed
+            right = link.among
+            wrong = link.missed
         if value is None or right <= wrong:
             continue
-        types = view.types if view else ()
-        as_one = (None, value) if fits(value, types) else cast_to_one(value, types)
+        as_one = (None, value) if fits_types(value, types) else cast_to_one(value, types)
         if as_one is None or same_json(typed := as_one[1], sent):
             continue
-        trials = _PRIOR.plus(Trials(right, wrong))
-        # What the caller said is near something that is known, or other than what it said before.
+        trials = _PRIOR.add_trials(Trials(right, wrong))
+        # What the caller stated is near something that is known, or other than what it stated
+        # before.
         needs_likeness = not alone or " @" in source
         if isinstance(sent, str) and needs_likeness:
-            of_a_kind = _kind(sent) != "" and _kind(sent) == _kind(str(typed))
-            if not of_a_kind and nearest(sent, [str(typed)]) is None:
+            kind = _id_kind(sent)
+            of_a_kind = kind != "" and kind == _id_kind(str(typed))
+            if not of_a_kind and nearest_value(sent, [str(typed)]) is None:
                 continue
         known = found.get(str(typed))
         if known is None or trials.mean > known[2].mean:
@@ -63,11 +68,11 @@ def session_options(
     ranked = sorted(found.values(), key=lambda each: -each[2].mean)
     for value, source, trials in ranked[:_MOST]:
         reason = f"the session has it from {source}, where `{name}` mostly comes from"
-        yield one(index, put(case, name, value), reason, trials, "session")
+        yield one_edit(index, put(case, name, value), reason, trials, "session")
 
 
 def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, str] | None:
-    """The value under this name, in the session's calls and results, that was nearly written."""
+    """Return the session's value under this name that was nearly written."""
     if not isinstance(sent, str):
         return None
     known = {
@@ -78,8 +83,12 @@ def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, st
         for each in values
         if isinstance(each, str) and each != sent
     }
-    near = nearest(sent, list(known))
-    return None if near is None or near[1] in ("start", "cut") else (near[0], known[near[0]])
+    near = nearest_value(sent, list(known))
+    if near is None:
+        return None
+    if near[1] in ("start", "cut"):
+        return None
+    return (near[0], known[near[0]])
 
 
 _MAX_TEXTS = 2_000
@@ -93,24 +102,28 @@ def session_texts(case: Case) -> list[JsonValue]:
     return list(dict.fromkeys(islice(texts, _MAX_TEXTS)))
 
 
-def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:
+def _choose_value(values: list[JsonValue], sent: JsonValue) -> JsonValue:
     if len(values) == 1:
         return values[0]
     if not isinstance(sent, str):
         return None
-    near = nearest(sent, [str(each) for each in values])
+    near = nearest_value(sent, [str(each) for each in values])
     if near is not None:
         return near[0]
     # Of several ids the only one of the same kind: `credit_card_7334` and `credit_card_9074831`.
-    kind = _kind(sent)
-    like = [each for each in values if kind and isinstance(each, str) and _kind(each) == kind]
-    return like[0] if len(like) == 1 else None
+    kind = _id_kind(sent)
+    like = [each for each in values if kind and isinstance(each, str) and _id_kind(each) == kind]
+    if len(like) == 1:
+        return like[0]
+    return None
 
 
-def _kind(text: str) -> str:
+def _id_kind(text: str) -> str:
     """Return what an id states of its kind: its words without the digits.
 
     Empty where it states nothing.
     """
     kind = re.sub(r"\d+", "0", text)
-    return kind if len(kind) > _SAYS_A_KIND and kind != text else ""
+    if len(kind) > _SAYS_A_KIND and kind != text:
+        return kind
+    return ""

@@ -14,8 +14,8 @@ from itertools import combinations, islice
 from aftercall.change_classes import qualifiers_of
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval import WORDS
-from retrieval.answers.proposers.boxes import boxed, into_free, unboxed
-from retrieval.answers.proposers.case import Case, Option, prior
+from retrieval.answers.proposers.boxes import box_options, into_free, unbox_options
+from retrieval.answers.proposers.case import Case, Option, prior_trials
 from retrieval.answers.proposers.faults import (
     NOT_ABOUT_PARAMETERS,
     inner_faults,
@@ -29,17 +29,17 @@ from retrieval.answers.proposers.layouts import (
     is_its_own,
     is_like_one,
     is_stated,
-    leaked,
+    leak_options,
+    list_options,
     names_of_tool,
-    paired,
-    parted,
-    several,
+    pair_options,
+    part_options,
     split_off,
-    strangers,
+    unknown_parameters,
 )
-from retrieval.answers.proposers.slips import exchanged
+from retrieval.answers.proposers.slips import exchange_values
 from retrieval.knowledge.reading.faults import Fault
-from retrieval.knowledge.rewrites.edit_effects import applied
+from retrieval.knowledge.rewrites.edit_effects import try_edits
 from retrieval.knowledge.rewrites.edits import (
     Add,
     Cast,
@@ -56,17 +56,17 @@ from retrieval.knowledge.values.notations import (
     MAX_KEYS,
     MAX_TEXT,
     cells_in,
+    json_or_text,
     object_in,
-    plain_value,
 )
 from retrieval.knowledge.values.parameters import object_view
-from retrieval.knowledge.values.scalars import fits, says_nothing
+from retrieval.knowledge.values.scalars import fits_types, says_nothing
 
-_UNPACKED = prior("shape.unpacked")  # {"params": {"a": 1}} -> {"a": 1}
-_BARED = prior("shape.bared")  # {"body[a]": 1} -> {"a": 1}
-_VALUE = prior("shape.value")  # {"a": {"value": 1}} -> {"a": 1}
-_UNKNOWN_KEY = prior("shape.value.unknown")  # {"a": {"foo": 1}} -> {"a": 1}
-_NESTED = prior("shape.nested")  # {"old": 1} -> {"edits": [{"old": 1}]}
+_UNPACKED = prior_trials("shape.unpacked")  # {"params": {"a": 1}} -> {"a": 1}
+_BARED = prior_trials("shape.bared")  # {"body[a]": 1} -> {"a": 1}
+_VALUE = prior_trials("shape.value")  # {"a": {"value": 1}} -> {"a": 1}
+_UNKNOWN_KEY = prior_trials("shape.value.unknown")  # {"a": {"foo": 1}} -> {"a": 1}
+_NESTED = prior_trials("shape.nested")  # {"old": 1} -> {"edits": [{"old": 1}]}
 _PLACE = re.compile(r"\]?[\[./:]|__")
 """What stands between the steps of a path."""
 _MAX_PLACE = 200
@@ -90,7 +90,7 @@ class Reshaped:
     case: Case
 
 
-def reshaped(case: Case) -> Reshaped | None:
+def reshape_call(case: Case) -> Reshaped | None:
     """Return the call in the shape that the tool states.
 
     None where its own is as good as any known.
@@ -98,12 +98,14 @@ def reshaped(case: Case) -> Reshaped | None:
     is_of_it = case.reading.category not in NOT_ABOUT_PARAMETERS | {"contract_violation"}
     if not case.parameters_known or not is_of_it or len(case.parameters) > MAX_KEYS:
         return None
-    now, steps = case, list[Option]()
+    now = case
+    steps = list[Option]()
     for _ in range(_MAX_STEPS):
-        better = min(_better(now), key=lambda each: _wrong(each.case), default=None)
+        better = min(_find_better(now), key=lambda each: _count_wrong(each.case), default=None)
         if better is None:
             break
-        now, steps = better.case, [*steps, better.option]
+        now = better.case
+        steps = [*steps, better.option]
     if not steps:
         return None
     weakest = min(steps, key=lambda step: step.trials.mean)
@@ -116,7 +118,8 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 
     Nor is the text of an object that was cut off, or of names with values.
     """
-    names, inner = names_of_tool(case), object_in(value)
+    names = names_of_tool(case)
+    inner = object_in(value)
     if isinstance(value, str) and not inner:
         is_written = value.lstrip().startswith(("{", "<", "```", '"{'))
         cells = cells_in(value[:MAX_TEXT])
@@ -129,39 +132,39 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
     return not names.isdisjoint(inner)
 
 
-def _better(case: Case) -> Iterator[Reshaped]:
-    before = _wrong(case)  # from 0, and then nothing is better
+def _find_better(case: Case) -> Iterator[Reshaped]:
+    before = _count_wrong(case)  # from 0, and then nothing is better
     steps = (
-        _bared,
-        _restyled,
-        _indexed,
-        _folded,
-        _unpacked,
-        _unwrapped,
-        leaked,
-        _nested,
-        _raised,
-        _swapped,
+        _bare_names,
+        _restyle_names,
+        _index_fields,
+        _fold_names,
+        _unpack_call,
+        _unwrap_values,
+        leak_options,
+        _nest_fields,
+        _raise_parameters,
+        _swap_values,
         by_position,
-        parted,
+        part_options,
         split_off,
-        boxed,
-        unboxed,
+        box_options,
+        unbox_options,
         into_free,
-        paired,
-        several,
+        pair_options,
+        list_options,
     )
     for option in islice(
         (each for step in steps for each in step(case)), _MAX_TRIED * (before > 0)
     ):
-        parameters = applied(case.parameters, option.edits)
+        parameters = try_edits(case.parameters, option.edits)
         if parameters is None:
             continue
         # What the error states is stated of the call as it was sent; a schema shows the rest.
         said = () if is_stated(case) else _missing_still(case, parameters)
         reading = replace(case.reading, faults=said)
         after = replace(case, parameters=parameters, reading=reading, signature=None)
-        if _wrong(after) < before:
+        if _count_wrong(after) < before:
             yield Reshaped(option, after)
 
 
@@ -170,7 +173,7 @@ def _missing_still(case: Case, parameters: JsonObject) -> tuple[Fault, ...]:
     return tuple(f for f in faults if f.kind == "missing" and f.parameter not in parameters)
 
 
-def _wrong(case: Case) -> float:
+def _count_wrong(case: Case) -> float:
     """Return how much is wrong with a call's names and types.
 
     What a like name would repair is less.
@@ -178,7 +181,8 @@ def _wrong(case: Case) -> float:
     if case.view is None:
         return len(_missing_still(case, case.parameters))
     inner = inner_faults(case.schema, case.parameters) if case.schema is not None else []
-    missing, unknown = case.view.missing(case.parameters), case.view.unknown(case.parameters)
+    missing = case.view.missing_parameters(case.parameters)
+    unknown = case.view.unknown_parameters(case.parameters)
     values = [
         fault
         for fault in shown_by(case.view, case.parameters)
@@ -186,9 +190,9 @@ def _wrong(case: Case) -> float:
     ]
     names = len(missing) + len(unknown) - _MENDED * len(best_matches(unknown, missing))
     items: float = sum(
-        not fits(item, known.item_types)
+        not fits_types(item, known.item_types)
         for name, value in case.parameters.items()
-        if (known := case.parameter(name)) and isinstance(value, list)
+        if (known := case.view_parameter(name)) and isinstance(value, list)
         for item in value[:MAX_KEYS]
     )
     items += sum(
@@ -200,17 +204,17 @@ def _wrong(case: Case) -> float:
         for value in case.parameters.values()
     )
     items += sum(
-        _AROUND_ALL + len(case.view.unknown(object_in(case.parameters[name])))
+        _AROUND_ALL + len(case.view.unknown_parameters(object_in(case.parameters[name])))
         for name in unknown
         if _is_wrapped(case, name)
     )
     return names + len(inner) + items + _MENDED / 2 * len(values)
 
 
-def _bared(case: Case) -> Iterator[Option]:
+def _bare_names(case: Case) -> Iterator[Option]:
     """Yield names of the tool with marks, paths or types around them: `owner?`, `body[owner]`."""
     names = names_of_tool(case)
-    strange = [name for name, _ in strangers(case) if name not in names]
+    strange = [name for name, _ in unknown_parameters(case) if name not in names]
     parts = {name: _IDENTIFIER.findall(name) for name in strange}
     around = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
     edits: list[Edit] = []
@@ -223,13 +227,13 @@ def _bared(case: Case) -> Iterator[Option]:
         yield as_option(case, edits, "the names have marks around them", _BARED)
 
 
-def _restyled(case: Case) -> Iterator[Option]:
+def _restyle_names(case: Case) -> Iterator[Option]:
     """Fields of objects inside whose names are in another style, all at once."""
     edits = [
-        Rename(name=name, to=to).under(path)
+        Rename(name=name, to=to).under_prefix(path)
         for path, inner in objects_in(case.parameters) if path and case.schema is not None
         if (view := object_view(case.schema, path, inner)) is not None
-        for name in view.unknown(inner)
+        for name in view.unknown_parameters(inner)
         for to in view.parameters
         if to not in inner and "".join(words_of(name)) == "".join(words_of(to))
     ]  # fmt: skip
@@ -237,7 +241,7 @@ def _restyled(case: Case) -> Iterator[Option]:
         yield as_option(case, edits, "the names inside are in another style", _BARED)
 
 
-def _indexed(case: Case) -> Iterator[Option]:
+def _index_fields(case: Case) -> Iterator[Option]:
     """Fields under the paths of their places: `labels[0][name]`, `labels__0__name`, `labels/1`."""
     for name in names_of_tool(case) - case.parameters.keys():
         parts = {
@@ -249,14 +253,16 @@ def _indexed(case: Case) -> Iterator[Option]:
         }
         numbered = any(each.isdecimal() for steps in parts.values() for each in steps)
         if len(parts) > 1 and numbered:
-            made = _placed({tuple(steps[1:]): case.parameters[key] for key, steps in parts.items()})
+            made = _build_value(
+                {tuple(steps[1:]): case.parameters[key] for key, steps in parts.items()}
+            )
             edits: list[Edit] = [Add(name=name, value=made), *(Remove(name=key) for key in parts)]
             yield as_option(case, edits, f"the parts of `{name}` stand beside one another", _NESTED)
 
 
-def _folded(case: Case) -> Iterator[Option]:
+def _fold_names(case: Case) -> Iterator[Option]:
     """Yield a name whose words are steps of a place: `{"per": {"page": 5}}` is `perPage`."""
-    for name, value in strangers(case):
+    for name, value in unknown_parameters(case):
         inner = value if isinstance(value, dict) else {}
         whole = {key: words_of(name) + words_of(key) for key in inner}
         edits: list[Edit] = [
@@ -270,27 +276,29 @@ def _folded(case: Case) -> Iterator[Option]:
             yield as_option(case, [Flatten(name=name), *edits], reason, _UNPACKED)
 
 
-def _placed(parts: Mapping[tuple[str, ...], JsonValue]) -> JsonValue:
+def _build_value(parts: Mapping[tuple[str, ...], JsonValue]) -> JsonValue:
     """Return a value from its parts and their places; numbers from 0 or 1 on make a list."""
     if () in parts:
         return parts[()]
     heads = dict.fromkeys(place[0] for place in parts)
     inside = {
-        head: _placed({place[1:]: held for place, held in parts.items() if place[0] == head})
+        head: _build_value({place[1:]: held for place, held in parts.items() if place[0] == head})
         for head in heads
     }
     numbers = sorted(int(head) for head in heads if head.isdecimal())
     is_list = len(numbers) == len(heads) and numbers[0] in (0, 1) and (
         numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     )  # fmt: skip
-    return [inside[key] for key in sorted(heads, key=int)] if is_list else inside
+    if is_list:
+        return [inside[key] for key in sorted(heads, key=int)]
+    return inside
 
 
-def _unpacked(case: Case) -> Iterator[Option]:
-    """A whole call, or a part of it, under one key, in text, or in what a protocol puts around."""
+def _unpack_call(case: Case) -> Iterator[Option]:
+    """Yield a call, or a part of it, out of one key, a text or a protocol's frame."""
     names = names_of_tool(case)
-    for name, outer in strangers(case):
-        for path, inner, beside in islice(_within(outer, ()), _MAX_TRIED):
+    for name, outer in unknown_parameters(case):
+        for path, inner, beside in islice(_objects_within(outer, ()), _MAX_TRIED):
             if (
                 not (
                     any(is_like_one(each, names) for each in inner)
@@ -315,7 +323,7 @@ def _unpacked(case: Case) -> Iterator[Option]:
                 edits += [Flatten(name=each) for each in (name, *path)]
             else:
                 text = str(outer) if isinstance(outer, str) and not path else ""
-                is_json = text.lstrip()[:1] == "{" and plain_value(text) == inner
+                is_json = text.lstrip()[:1] == "{" and json_or_text(text) == inner
                 edits += [Cast(name=name, to="object") if is_json
                           else Replace(name=name, before=outer, value=inner),
                           Flatten(name=name)]  # fmt: skip
@@ -324,8 +332,10 @@ def _unpacked(case: Case) -> Iterator[Option]:
 
 
 def _is_wrapped(case: Case, name: str) -> bool:
-    """Whether all of a call stands under a key that says no more, whatever its names are there."""
-    inner, words, names = object_in(case.parameters[name]), words_of(name), names_of_tool(case)
+    """Return whether all of a call stands under one key of no meaning."""
+    inner = object_in(case.parameters[name])
+    words = words_of(name)
+    names = names_of_tool(case)
     alone = len(case.parameters) == 1 and name not in names and len(names) > 0
     return alone and len(inner) > 0 and words != () and WORDS["wrappers"].issuperset(words)
 
@@ -341,13 +351,13 @@ def _object_at(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
     return value
 
 
-def _within(value: JsonValue, path: tuple[str, ...]) -> Iterator[_Inner]:
-    """The objects in a value, the outer ones first, each with its keys and what stands around."""
+def _objects_within(value: JsonValue, path: tuple[str, ...]) -> Iterator[_Inner]:
+    """Yield the objects in a value, outer ones first, with their keys and surroundings."""
     held = object_in(value)
     yield path, held, []
     for key, each in held.items() if len(path) <= _MAX_STEPS else ():
         beside = [(other, value) for other, value in held.items() if other != key]
-        for keys, inner, more in _within(each, (*path, key)):
+        for keys, inner, more in _objects_within(each, (*path, key)):
             yield keys, inner, [*beside, *more]
 
 
@@ -361,9 +371,9 @@ def _is_of_envelope(case: Case, names: frozenset[str], key: str, value: JsonValu
     return value == case.tool or says_nothing(value) or says_which
 
 
-def _unwrapped(case: Case) -> Iterator[Option]:
-    for name, value in strangers(case):
-        known = case.parameter(name)
+def _unwrap_values(case: Case) -> Iterator[Option]:
+    for name, value in unknown_parameters(case):
+        known = case.view_parameter(name)
         if known is not None and isinstance(value, dict):
             keys = {word for key in value for word in words_of(key)}
             if "value" in value and WORDS["of_schemas"].issuperset(value):
@@ -378,9 +388,11 @@ def _unwrapped(case: Case) -> Iterator[Option]:
                 yield as_option(case, [Unwrap(name=name)], reason, trials)
 
 
-def _nested(case: Case) -> Iterator[Option]:
+def _nest_fields(case: Case) -> Iterator[Option]:
     """Fields that belong into an object, or into a list of one, that the call does not have."""
-    strange = {name: value for name, value in strangers(case) if name not in names_of_tool(case)}
+    strange = {
+        name: value for name, value in unknown_parameters(case) if name not in names_of_tool(case)
+    }
     if case.schema is None or case.view is None or not strange:
         return
     for name, known in case.view.parameters.items():
@@ -397,11 +409,15 @@ def _nested(case: Case) -> Iterator[Option]:
         )
         if len(fields) == 1 and not known.required and not fields.keys() & {*fields.values()}:
             continue  # one field of a like name alone asks for nothing that was left out
-        if fields and inner and not inner.missing({**there, **dict.fromkeys(fields.values())}):
+        if (
+            fields
+            and inner
+            and not inner.missing_parameters({**there, **dict.fromkeys(fields.values())})
+        ):
             edits: list[Edit] = [Nest(name=name, fields=tuple(fields), listed=listed)]
             prefix = (name, 0) if listed else (name,)
             edits += [
-                Rename(name=one, to=other).under(prefix)
+                Rename(name=one, to=other).under_prefix(prefix)
                 for one, other in fields.items()
                 if one != other
             ]
@@ -410,22 +426,23 @@ def _nested(case: Case) -> Iterator[Option]:
             yield as_option(case, edits, reason, _NESTED)
 
 
-def _raised(case: Case) -> Iterator[Option]:
+def _raise_parameters(case: Case) -> Iterator[Option]:
     """Parameters of the tool that stand inside of another one, which has no such field."""
     for name, value in case.parameters.items() if case.schema is not None else ():
         held = object_in(value)
         path = (name, 0) if isinstance(value, list) else (name,)
         inner = object_view(case.schema or {}, path, held) if held else None
-        unknown = inner.unknown(held) if inner else ()
+        unknown = inner.unknown_parameters(held) if inner else ()
         fields = [each for each in unknown if each in names_of_tool(case)]
         if fields:
             edit = Flatten(name=name, fields=tuple(fields), partly=True)
             yield as_option(case, [edit], f"`{fields[0]}` belongs beside `{name}`", _UNPACKED)
 
 
-def _swapped(case: Case) -> Iterator[Option]:
-    for (one, first), (other, second) in combinations(strangers(case), 2):
-        mine, its = case.parameter(one), case.parameter(other)
-        if mine and its and fits(first, its.types) and fits(second, mine.types):
-            edits = exchanged(case, one, other)
+def _swap_values(case: Case) -> Iterator[Option]:
+    for (one, first), (other, second) in combinations(unknown_parameters(case), 2):
+        mine = case.view_parameter(one)
+        its = case.view_parameter(other)
+        if mine and its and fits_types(first, its.types) and fits_types(second, mine.types):
+            edits = exchange_values(case, one, other)
             yield as_option(case, edits, f"`{one}` and `{other}` are swapped", _NESTED)

@@ -7,13 +7,13 @@ that lost its last digits.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import unescape
 from itertools import islice
 
 from aftercall.json_values import JsonValue
 from retrieval import WORDS
-from retrieval.answers.proposers.case import Case, Option, one, prior, put
+from retrieval.answers.proposers.case import Case, Option, one_edit, prior_trials, put
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites.edits import Edit, Remove, Replace
@@ -21,24 +21,24 @@ from retrieval.knowledge.values.likeness import words_of
 from retrieval.knowledge.values.scalars import says_nothing
 from retrieval.knowledge.values.texts import MAX_ACCOUNT, is_number
 
-_ONE_OF_TWO = prior("exclusive")
+_ONE_OF_TWO = prior_trials("exclusive")
 _EITHER = Trials(2, 3)
 """A judgement: no one states which of two that exclude each other is meant."""
 _ALONE = Trials(1, 9)
 """A judgement: who sent it meant to send the missing one as well, sooner than neither."""
 _NEEDED = Trials(6, 3)
-_UNNUMBERED = prior("format.lines")
-_UNESCAPED = prior("format.entities")
-_QUOTES = prior("format.quotes")
-_THIS_YEAR = prior("format.year")
-_CROSSED = prior("shape.crossed")
-_REVERSED = prior("shape.reversed")
-_CODED = prior("snap.coded")
-_IN_SECONDS = prior("cast.seconds")
+_UNNUMBERED = prior_trials("format.lines")
+_UNESCAPED = prior_trials("format.entities")
+_QUOTES = prior_trials("format.quotes")
+_THIS_YEAR = prior_trials("format.year")
+_CROSSED = prior_trials("shape.crossed")
+_REVERSED = prior_trials("shape.reversed")
+_CODED = prior_trials("snap.coded")
+_IN_SECONDS = prior_trials("cast.seconds")
 _MILLIS = 1_000_000_000_000
 """Since 1970, of September 2001; twice as many are of 2033."""
-_IN_CENTS = prior("cast.cents")
-_EXACT = prior("context.exact")
+_IN_CENTS = prior_trials("cast.cents")
+_EXACT = prior_trials("context.exact")
 _EXACT_DIGITS = 15
 """Of a number that went through a program with 53 bits for it, these are right."""
 _LINE = re.compile(r"[ \t]*\d{1,6}[\t\u2192]")
@@ -55,9 +55,9 @@ _MAX_NAMES = 100
 
 
 def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """What settles that two parameters exclude or need each other, or come in the wrong order."""
+    """Yield repairs of two parameters that exclude or need each other, or are out of order."""
     if fault.allowed:
-        yield from _needed(case, index, fault)
+        yield from _needed_values(case, index, fault)
     elif fault.excludes:
         settled = list(one_of_two(case, index, fault))
         yield from settled or _without_one(case, index, fault)
@@ -66,25 +66,27 @@ def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from reversed_options(case, index, fault)
 
 
-def _needed(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+def _needed_values(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield the other parameter with the value that the error states it needs.
 
     Or without the first.
     """
-    name, other, value = str(fault.parameter), str(fault.rival), fault.allowed[0]
+    name = str(fault.parameter)
+    other = str(fault.rival)
+    value = fault.allowed[0]
     if name in case.parameters:
         reason = f"the error says that `{name}` needs it"
-        yield one(index, put(case, other, value), reason, _NEEDED, "error")
+        yield one_edit(index, put(case, other, value), reason, _NEEDED, "error")
         yield from _without_one(case, index, fault)
 
 
 def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Without the parameter that the error names first, of two of which either may be meant."""
+    """Yield the call without the parameter that the error names first, of two."""
     name = str(fault.parameter)
     is_one_named = fault.rival is None or fault.value_text is not None or fault.allowed
     if is_one_named and name in case.parameters:
         reason = f"the error says that `{name}` does not go with the rest"
-        yield one(index, Remove(name=name), reason, _EITHER, "error")
+        yield one_edit(index, Remove(name=name), reason, _EITHER, "error")
 
 
 def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -96,45 +98,58 @@ def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             made = re.sub(rf"\s{flag}(?=\s+-|\s*\Z)", "", value, count=1)
         elif isinstance(value, list) and all(isinstance(each, str) for each in value):
             at = [i for i, each in enumerate(value) if re.fullmatch(flag, str(each))]
-            is_alone = len(at) == 1 and all(str(each)[:1] == "-" for each in value[at[0] + 1 :][:1])
-            made = [each for i, each in enumerate(value) if i != at[0]] if is_alone else None
+            if len(at) != 1:
+                continue
+            before = value[: at[0]]
+            behind = value[at[0] + 1 :]
+            if not behind or str(behind[0])[:1] == "-":
+                made = before + behind
         if made is not None and made != value:
             reason = f"the error says that `{fault.parameter}` does not go with the rest"
-            yield one(index, put(case, name, made), reason, _EITHER, "error")
+            yield one_edit(index, put(case, name, made), reason, _EITHER, "error")
 
 
 def without_rival(index: int, fault: Fault) -> Iterator[Option]:
-    """Without the parameter that needs a missing one."""
+    """Yield the call without the parameter that needs a missing one."""
     reason = f"the error says that `{fault.rival}` needs `{fault.parameter}`"
-    yield one(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
+    yield one_edit(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
+
+
+def _in_singular(words: Iterable[str]) -> set[str]:
+    return {word.rstrip("s") for word in words}
 
 
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Leave out, of two that exclude each other, what says nothing or the context speaks not of."""
-    pair = [str(name) for name in (fault.parameter, fault.rival) if name in case.parameters]
+    """Leave out the one of two rivals that is empty or absent from the context."""
+    rivals = (fault.parameter, fault.rival)
+    pair = [str(name) for name in rivals if name in case.parameters]
     if len(pair) != 2:
         return
-    said = {word.rstrip("s") for word in words_of((case.context or "")[:MAX_ACCOUNT])}
-    described = [
-        {word.rstrip("s") for word in (*words_of(name), *(view.described_by if view else ()))}
-        for name in pair
-        for view in [case.parameter(name)]
-    ]
-    heard = [len(said & (own - other)) for own, other in (described, described[::-1])]
+    context = (case.context or "")[:MAX_ACCOUNT]
+    said = _in_singular(words_of(context))
+    described = []
+    for name in pair:
+        view = case.view_parameter(name)
+        own = view.described_by if view else ()
+        described.append(_in_singular((*words_of(name), *own)))
+    first, second = described
+    heard = [len(said & (first - second)), len(said & (second - first))]
     for at, name in enumerate(pair):
         if says_nothing(case.parameters[name]) or heard[at] < heard[1 - at]:
             reason = f"`{pair[1 - at]}` excludes it, and the context is about that"
-            yield one(index, Remove(name=name), reason, _ONE_OF_TWO, "context")
+            yield one_edit(index, Remove(name=name), reason, _ONE_OF_TWO, "context")
 
 
 def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
-    """The same text as its reader means it, where nothing but the way it was copied is wrong."""
+    """Yield the text that was meant, where only the way it was copied is wrong."""
     value = case.parameters[name]
-    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+    if not isinstance(value, str):
+        return
+    if len(value) > _MAX_TEXT:
         return
     if fault.kind == "not_found" and _is_numbered(value):
         edits: list[Edit] = [
-            Replace(name=each, before=text, value=unnumbered(text))
+            Replace(name=each, before=text, value=strip_numbers(text))
             for each, text in case.parameters.items()
             if isinstance(text, str) and _is_numbered(text)
         ]
@@ -143,38 +158,53 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
         yield Option(tuple(edits), reason, _UNNUMBERED, ("parameters",), covers=covers)
     if _ENTITY.search(value):
         reason = "the same with the signs that a page writes otherwise"
-        yield one(index, put(case, name, unescape(value)), reason, _UNESCAPED, "parameters")
-    if (quoted := _requoted(value, fault)) is not None:
+        yield one_edit(index, put(case, name, unescape(value)), reason, _UNESCAPED, "parameters")
+    quoted = _requote_names(value, fault)
+    if quoted is not None:
         reason = "texts and names in the quotes that this language has for them"
-        yield one(index, put(case, name, quoted), reason, _QUOTES, "error")
-    is_past = _YEAR.match(value) is not None and "past" in words_of(case.reading.signature)
-    years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT])) if is_past else set()
-    if len(years) == 1 and value[:4] < min(years):
-        edits = [
-            Replace(name=each, before=text, value=f"{min(years)}{text[4:]}")
-            for each, text in case.parameters.items()
-            if isinstance(text, str) and text.startswith(f"{value[:4]}-")
-        ]
-        covers = frozenset({index})
-        yield Option(tuple(edits), "the year of the context", _THIS_YEAR, ("context",),
-                     covers=covers)  # fmt: skip
+        yield one_edit(index, put(case, name, quoted), reason, _QUOTES, "error")
+    if _YEAR.match(value) is not None and "past" in words_of(case.reading.signature):
+        yield from _this_year(case, index, value[:4])
+
+
+def _this_year(case: Case, index: int, year: str) -> Iterator[Option]:
+    """Yield the dates of a past year in the only, later year of the context."""
+    years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT]))
+    if len(years) != 1 or year >= min(years):
+        return
+    [this_year] = years
+    edits = [
+        Replace(name=each, before=text, value=f"{this_year}{text[4:]}")
+        for each, text in case.parameters.items()
+        if isinstance(text, str) and text.startswith(f"{year}-")
+    ]
+    covers = frozenset({index})
+    reason = "the year of the context"
+    yield Option(tuple(edits), reason, _THIS_YEAR, ("context",), covers=covers)
 
 
 def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Two ends exchanged, of which the error states that the first must come after the other."""
-    later, earlier = str(fault.parameter), str(fault.rival)
+    """Yield the two ends exchanged, where the error states that they are in the wrong order."""
+    later = str(fault.parameter)
+    earlier = str(fault.rival)
     ends = [case.parameters.get(name) for name in (later, earlier)]
     are_texts = all(isinstance(each, str) for each in ends) and str(ends[0]) < str(ends[1])
     first, second = ends
     if are_texts or (is_number(first) and is_number(second) and first < second):
         reason = f"`{later}` and `{earlier}` are the wrong way round"
-        yield Option(exchanged(case, later, earlier), reason, _REVERSED, ("error",),
-                     covers=frozenset({index}))  # fmt: skip
+        yield Option(
+            exchange_values(case, later, earlier),
+            reason,
+            _REVERSED,
+            ("error",),
+            covers=frozenset({index}),
+        )
 
 
-def exchanged(case: Case, one: str, other: str) -> tuple[Edit, ...]:
+def exchange_values(case: Case, one: str, other: str) -> tuple[Edit, ...]:
     """Return the edits that put the values of two parameters in each other's place."""
-    first, second = case.parameters[one], case.parameters[other]
+    first = case.parameters[one]
+    second = case.parameters[other]
     return (
         Replace(name=one, before=first, value=second),
         Replace(name=other, before=second, value=first),
@@ -185,13 +215,13 @@ def _is_numbered(text: str) -> bool:
     return bool(text.strip()) and all(map(_LINE.match, text.splitlines()))
 
 
-def unnumbered(text: str) -> str:
+def strip_numbers(text: str) -> str:
     """Return the text without what a listing puts before its lines."""
     return "\n".join(_LINE.sub("", line, count=1) for line in text.split("\n"))
 
 
-def _requoted(text: str, fault: Fault) -> str | None:
-    """A statement whose names have the quotes that keep their capitals, or texts single ones."""
+def _requote_names(text: str, fault: Fault) -> str | None:
+    """Return a statement with quotes that keep its names' capitals, or single ones."""
     shown = "" if fault.value_text == text else (fault.value_text or "").strip("'\"")
     name = (fault.suggested or "").rpartition(".")[2]
     if name and name != shown:
@@ -202,22 +232,32 @@ def _requoted(text: str, fault: Fault) -> str | None:
         made = _IN_QUOTES.sub(r"\1'\2'", text)
     else:
         return None
-    return made if made != text else None
+    if made != text:
+        return made
+    return None
 
 
 def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """Latitude and longitude exchanged, where one of them is beyond a pole."""
     for other, held in case.parameters.items():
         value = case.parameters[name]
-        own, its = words_of(name), words_of(other)
+        own = words_of(name)
+        its = words_of(other)
         if (
-            is_number(value) and is_number(held) and abs(value) > _QUARTER_TURN >= abs(held)
+            is_number(value)
+            and is_number(held)
+            and abs(value) > _QUARTER_TURN >= abs(held)
             and not {"lat", "latitude"}.isdisjoint(own)
             and not {"lon", "lng", "long", "longitude"}.isdisjoint(its)
-        ):  # fmt: skip
+        ):
             reason = f"`{name}` is beyond a pole, and `{other}` is not"
-            yield Option(exchanged(case, name, other), reason, _CROSSED, ("parameters",),
-                         covers=frozenset({index}))  # fmt: skip
+            yield Option(
+                exchange_values(case, name, other),
+                reason,
+                _CROSSED,
+                ("parameters",),
+                covers=frozenset({index}),
+            )
 
 
 def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -225,13 +265,19 @@ def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
     edits: list[Edit] = [
         Replace(name=each, before=value, value=value // 1000)
         for each, value in case.parameters.items()
-        if isinstance(value, int) and _MILLIS <= value < 2 * _MILLIS
-        and (view := case.parameter(each)) is not None
+        if isinstance(value, int)
+        and _MILLIS <= value < 2 * _MILLIS
+        and (view := case.view_parameter(each)) is not None
         and not {"second", "seconds"}.isdisjoint(view.described_by)
-    ]  # fmt: skip
+    ]
     if any(isinstance(edit, Replace) and edit.name == name for edit in edits):
-        yield Option(tuple(edits), "the tool counts in seconds, not in thousandths", _IN_SECONDS,
-                     ("schema",), covers=frozenset({index}))  # fmt: skip
+        yield Option(
+            tuple(edits),
+            "the tool counts in seconds, not in thousandths",
+            _IN_SECONDS,
+            ("schema",),
+            covers=frozenset({index}),
+        )
 
 
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
@@ -241,27 +287,32 @@ _OF_SHARES = frozenset(("fraction", "ratio", "share", "proportion"))
 
 def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the number that the description gives a label, a share of one, or money in cents."""
-    value, view = case.parameters[name], case.parameter(name)
+    value = case.parameters[name]
+    view = case.view_parameter(name)
     if view is None:
         return
-    if isinstance(value, str) and (found := _meaning(view.description, value)) is not None:
+    if isinstance(value, str) and (found := _number_meant(view.description, value)) is not None:
         reason = f"the description says that {found} means so"
-        yield one(index, put(case, name, found), reason, _CODED, "schema")
+        yield one_edit(index, put(case, name, found), reason, _CODED, "schema")
     percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if percent and (view.maximum == 1 or not view.described_by.isdisjoint(_OF_SHARES)):
+    takes_share = view.maximum == 1 or not view.described_by.isdisjoint(_OF_SHARES)
+    if percent and takes_share:
+        share = float(percent[1]) / 100
         reason = "the tool takes a share of one"
-        yield one(index, put(case, name, float(percent[1]) / 100), reason, _IN_CENTS, "schema")
+        yield one_edit(index, put(case, name, share), reason, _IN_CENTS, "schema")
     if isinstance(value, float) and not view.described_by.isdisjoint(WORDS["hundredths"]):
         cents = round(100 * value)
         if abs(100 * value - cents) < 1e-6:  # 100 * 19.99 is 1998.9999
             reason = "the tool counts in cents"
-            yield one(index, put(case, name, cents), reason, _IN_CENTS, "schema")
+            yield one_edit(index, put(case, name, cents), reason, _IN_CENTS, "schema")
 
 
 def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """For a number that lost its last digits, as those beyond 2^53 do, the context's whole one."""
+    """Yield the context's whole number for one that lost its last digits (beyond 2^53)."""
     sent = str(case.parameters[name])
-    if not sent.isdecimal() or len(sent) <= _EXACT_DIGITS:
+    if not sent.isdecimal():
+        return
+    if len(sent) <= _EXACT_DIGITS:
         return
     found = {
         each
@@ -271,13 +322,15 @@ def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
     if len(found) == 1:
         reason = "the context has the number before it lost its last digits"
         trials = _EXACT
-        yield one(index, put(case, name, found.pop()), reason, trials, "context")
+        yield one_edit(index, put(case, name, found.pop()), reason, trials, "context")
 
 
-def _meaning(description: str, label: str) -> int | None:
+def _number_meant(description: str, label: str) -> int | None:
     found = {
         int(each["number"] or each["after"])
         for each in _MEANING.finditer(description[:MAX_ACCOUNT])
         if words_of(each["label"] or each["before"]) == words_of(label)
     }
-    return found.pop() if len(found) == 1 else None
+    if len(found) == 1:
+        return found.pop()
+    return None

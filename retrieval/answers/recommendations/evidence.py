@@ -11,7 +11,7 @@ from aftercall import models as m
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.knowledge.rows.health import KnownHealth, Tally
-from retrieval.knowledge.rows.registry import named
+from retrieval.knowledge.rows.registry import name_tool
 
 MAX_QUOTES = 5
 MAX_QUOTE = 300
@@ -39,28 +39,28 @@ class Quotes:
 
     redactor: Redactor
 
-    def bounded(self, text: str, limit: int = MAX_QUOTE) -> str:
+    def bound_text(self, text: str, limit: int = MAX_QUOTE) -> str:
         """At most `limit` characters."""
         clean = self.redactor.text(text)
         return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"
 
-    def quoted(self, text: str, limit: int = MAX_PHRASE) -> str:
+    def quote_text(self, text: str, limit: int = MAX_PHRASE) -> str:
         """On one line, in double quotes that cannot be closed from inside."""
         line = " ".join(self.redactor.text(text).split()).replace('"', "'")
         shown = "".join(char if char.isprintable() else "\ufffd" for char in line)
-        return f'"{self.bounded(shown, limit)}"'
+        return f'"{self.bound_text(shown, limit)}"'
 
-    def distinct(self, texts: Iterable[str]) -> list[str]:
+    def distinct_texts(self, texts: Iterable[str]) -> list[str]:
         """Return the first few different ones that say anything, bounded."""
         found: dict[str, None] = {}
         for text in texts:
             if text.strip():
-                found.setdefault(self.bounded(text.strip()), None)
+                found.setdefault(self.bound_text(text.strip()), None)
             if len(found) == MAX_QUOTES:
                 break
         return list(found)
 
-    def shown(self, recommendation: m.Recommendation) -> m.Recommendation:
+    def show_recommendation(self, recommendation: m.Recommendation) -> m.Recommendation:
         """Return a copy fit to be stored and answered, whatever it was made from."""
         masked = self.redactor.value(recommendation.model_dump(mode="json"))
         return m.Recommendation.model_validate(masked)
@@ -80,7 +80,7 @@ class Subject:
     @property
     def name(self) -> str:
         """Its name, as messages quote it."""
-        return self.words.quoted(self.tool_id or self.tool.tool_name)
+        return self.words.quote_text(self.tool_id or self.tool.tool_name)
 
     @property
     def calls(self) -> int:
@@ -89,14 +89,14 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScoredPart:
     """One kind of evidence."""
 
     what: str
     tally: Tally
     points: float = 1.0
 
-    def weight(self, now: datetime) -> float:
+    def weight_now(self, now: datetime) -> float:
         """Return what it weighs now, in points."""
         return self.tally.weight_at(now) * self.points
 
@@ -106,12 +106,12 @@ def id_of_matter(matter: Matter, workspace: str, *names: str | None) -> str:
     return str(uuid.uuid5(_IDS, json.dumps((matter, workspace, *names))))
 
 
-def recommendation(
+def make_recommendation(
     subject: Subject,
     kind: m.RecommendationKind,
     message: str,
     *,
-    parts: Sequence[Part],
+    parts: Sequence[ScoredPart],
     confidence: float,
     events: Iterable[tuple[datetime, str]],
     quotes: Iterable[str],
@@ -126,14 +126,14 @@ def recommendation(
     seen += [at for at, _ in latest]
     weighed = sorted(
         (part for part in parts if part.tally.count),
-        key=lambda part: (-part.weight(subject.now), part.what),
+        key=lambda part: (-part.weight_now(subject.now), part.what),
     )
-    points = sum(part.weight(subject.now) for part in parts)
+    points = sum(part.weight_now(subject.now) for part in parts)
     return m.Recommendation(
         recommendation_id=id_of_matter(MATTERS[kind], *subject.tool),
         kind=kind,
-        tool=named(subject.tool, subject.tool_id),
-        message=subject.words.bounded(message, MAX_MESSAGE),
+        tool=name_tool(subject.tool, subject.tool_id),
+        message=subject.words.bound_text(message, MAX_MESSAGE),
         confidence=round(confidence, 4),
         priority=round(points * confidence, 4),
         evidence=m.RecommendationEvidence(
@@ -146,7 +146,7 @@ def recommendation(
                 for part in weighed
             ],
             calls=subject.calls,
-            quotes=subject.words.distinct(quotes),
+            quotes=subject.words.distinct_texts(quotes),
             execution_ids=list(dict.fromkeys(each for _, each in latest))[:MAX_EXECUTIONS],
         ),
         first_seen=min(seen, default=None),
@@ -154,7 +154,7 @@ def recommendation(
     )
 
 
-def times(count: int, thing: str) -> str:
+def count_things(count: int, thing: str) -> str:
     """`1 thing`, `2 things`."""
     if count == 1:
         return f"1 {thing}"

@@ -17,11 +17,11 @@ from retrieval.answers.advice.other_tools import names_said
 from retrieval.answers.fitness.score import PENALTIES
 from retrieval.answers.health_report import WEAK_WEIGHT
 from retrieval.answers.recommendations.evidence import (
-    Part,
+    ScoredPart,
     Subject,
+    count_things,
     id_of_matter,
-    recommendation,
-    times,
+    make_recommendation,
 )
 from retrieval.knowledge.beta import Beta
 from retrieval.knowledge.patterns.cohesion import CohesionRules
@@ -34,7 +34,7 @@ from retrieval.knowledge.rows.health import (
     Referred,
     Tally,
     Weak,
-    decay,
+    decayed_weight,
 )
 from retrieval.knowledge.rows.registry import Registry
 
@@ -89,35 +89,38 @@ def repair_of(subject: Subject) -> m.Recommendation | None:
     """Return what to repair, when it is sure that the implementation fails more than is tolerated.
 
     A call counts as a trial of the implementation when it succeeded or failed by the tool's own
-    fault; a refused parameter or a referral says nothing about it. Failures that were marked count
-    too, those of calls that no one recorded: whole, a half or a tenth, by the severity as seed 002
-    weighs it. All are recency-weighted.
+    fault; a refused parameter or a referral states nothing about it. Failures that were marked
+    count too, those of calls that no one recorded: whole, a half or a tenth, by the severity as
+    seed 002 weighs it. All are recency-weighted.
     """
     parts = [
-        Part(_WHAT.get(category, category), tally)
+        ScoredPart(_WHAT.get(category, category), tally)
         for category, tally in sorted(subject.known.categories.items())
         if category in OWN_FAILURES
     ]
     parts += [
-        Part(f"{severity} mark", Tally.of(marks), PENALTIES[severity] / PENALTIES["high"])
+        ScoredPart(
+            f"{severity} mark", Tally.from_moments(marks), PENALTIES[severity] / PENALTIES["high"]
+        )
         for severity in get_args(m.Severity)
         if (marks := [each.at for each in subject.known.marks if each.severity == severity])
     ]
     count = sum(part.tally.count for part in parts)
-    weight = sum(part.weight(subject.now) for part in parts)
+    weight = sum(part.weight_now(subject.now) for part in parts)
     good = subject.known.successes.weight_at(subject.now)
     if count < MIN_FAILURES or (confidence := _too_many(weight, good)) < MIN_CONFIDENCE:
         return None
-    said, trials = _one_of_each(subject), count + subject.known.successes.count
-    ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
-    told = ", ".join(times(part.tally.count, part.what) for part in ranked)
+    said = _one_of_each(subject)
+    trials = count + subject.known.successes.count
+    ranked = sorted(parts, key=lambda part: (-part.weight_now(subject.now), part.what))
+    told = ", ".join(count_things(part.tally.count, part.what) for part in ranked)
     message = (
-        f"repair {subject.name}: {count:,} of {times(trials, 'call')} failed by its own fault "
-        f"({told})"
+        f"repair {subject.name}: {count:,} of {count_things(trials, 'call')} failed by its own "
+        f"fault ({told})"
     )
     if said:
-        message += f"; it says {subject.words.quoted(said[0].message, 160)}"
-    return recommendation(
+        message += f"; it says {subject.words.quote_text(said[0].message, 160)}"
+    return make_recommendation(
         subject,
         "repair",
         message,
@@ -143,7 +146,7 @@ def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
         if each.message:
             signature = signatures.get(each.message) or signature_of(each.message)
             signatures[each.message] = signature
-            weights[signature] += decay(subject.now, each.at)
+            weights[signature] += decayed_weight(subject.now, each.at)
             latest.setdefault(signature, each)
     return [latest[each] for each in sorted(weights, key=lambda each: (-weights[each], each))]
 
@@ -155,21 +158,22 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> m.Recommendation | Non
     Answers that no one complained of are the trials that went well. Corrections count as far as
     they are remembered one by one.
     """
-    known, now = subject.known, subject.now
+    known = subject.known
+    now = subject.now
     latest: dict[str, Corrected] = {}
     for each in _latest_first(known.recent_corrections):
         if each.kind == "low_utility":
             latest.setdefault(each.execution_id, each)  # of each call one
     corrections = list(latest.values())
-    corrected = Tally.of(each.at for each in corrections)
+    corrected = Tally.from_moments(each.at for each in corrections)
     parts = [
-        Part("user correction", corrected, rules.correction_weight),
-        Part("low-utility answer", known.categories.get("low_utility", Tally())),
-        Part("weak success", known.weak, WEAK_WEIGHT),
+        ScoredPart("user correction", corrected, rules.correction_weight),
+        ScoredPart("low-utility answer", known.categories.get("low_utility", Tally())),
+        ScoredPart("weak success", known.weak, WEAK_WEIGHT),
     ]
     count = sum(part.tally.count for part in parts)
     points = sum(part.tally.count * part.points for part in parts)
-    bad = sum(part.weight(now) for part in parts)
+    bad = sum(part.weight_now(now) for part in parts)
     complaints = known.weak.weight_at(now) + corrected.weight_at(now)
     good = max(0.0, known.successes.weight_at(now) - complaints)
     is_enough = count >= MIN_COMPLAINTS and points >= MIN_POINTS
@@ -177,20 +181,24 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> m.Recommendation | Non
         return None
     referrals = [each for each in known.referrals if each.kind == "low_utility"]
     said: list[Corrected | Referred] = [*corrections, *referrals]
-    told = ", ".join(times(part.tally.count, part.what) for part in parts if part.tally.count)
+    told = ", ".join(
+        count_things(part.tally.count, part.what) for part in parts if part.tally.count
+    )
     demand = f"say in its deliverable what makes an answer useful, such as {_ANY}"
     if reasons := Counter(each.why for each in known.recent_weak):
         why = max(reasons, key=lambda each: (reasons[each], each))
         hint = next((hint for pattern, hint in _HINTS if pattern.search(why)), _ANY)
-        demand = f"mostly {subject.words.quoted(why)}, which {hint} in its deliverable would catch"
+        demand = (
+            f"mostly {subject.words.quote_text(why)}, which {hint} in its deliverable would catch"
+        )
     words = [
         f"tighten the contract of {subject.name}: its answers are of little use "
-        f"({told} in {times(subject.calls, 'call')})",
+        f"({told} in {count_things(subject.calls, 'call')})",
         demand,
     ]
     if corrections:
-        words.append(f"a user said {subject.words.quoted(corrections[0].text, 160)}")
-    return recommendation(
+        words.append(f"a user said {subject.words.quote_text(corrections[0].text, 160)}")
+    return make_recommendation(
         subject,
         "tighten_contract",
         "; ".join(words),
@@ -214,26 +222,31 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> m.Re
         each for each in subject.known.recent_corrections if each.kind == "wrong_tool_boundary"
     ]
     said: list[Corrected | Referred] = [*referrals, *corrections]
-    splits = _splits(subject, referrals)
+    splits = _proposed_splits(subject, referrals)
     others = _named_in([part for split in splits for part in split], registry, subject.tool)
     axes = [each for each in subject.cohesion.axes if each.share >= rules.min_share]
-    points, quoted = rules.correction_weight, subject.words.quoted
-    jobs = " and ".join(f"{quoted(each.name)} ({each.share:.0%})" for each in axes[:2])
-    failures = times(subject.cohesion.failures, "boundary failure")
+    points = rules.correction_weight
+    quote_text = subject.words.quote_text
+    jobs = " and ".join(f"{quote_text(each.name)} ({each.share:.0%})" for each in axes[:2])
+    failures = count_things(subject.cohesion.failures, "boundary failure")
     words = [f"is asked to do several jobs: its {failures} name {jobs}"]
     if splits:
-        words.append(f"it proposes {' + '.join(quoted(part) for part in splits[0])}")
+        words.append(f"it proposes {' + '.join(quote_text(part) for part in splits[0])}")
     if others:
-        listed = " and ".join(quoted(each) for each in others[:2])
+        listed = " and ".join(quote_text(each) for each in others[:2])
         words.append(f"{listed} can do one of them already")
     kind: m.RecommendationKind = "recompose" if others else "split"
-    found = recommendation(
+    found = make_recommendation(
         subject,
         kind,
         f"{kind} {subject.name}, which {'; '.join(words)}",
         parts=[
-            Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
-            Part("user correction", Tally.of(each.at for each in corrections), points),
+            ScoredPart(
+                "boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())
+            ),
+            ScoredPart(
+                "user correction", Tally.from_moments(each.at for each in corrections), points
+            ),
         ],
         confidence=subject.cohesion.confidence,
         events=[(each.at, each.execution_id) for each in said],
@@ -252,7 +265,7 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> m.Re
     return found.model_copy(update={"evidence": evidence})
 
 
-def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
+def _proposed_splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
     """Return what the tool proposed, the weightiest proposal first.
 
     Case and spacing make no odds.
@@ -263,8 +276,8 @@ def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
         parts = [part for part in each.split if part.strip()][:MAX_PARTS]
         if parts:
             key = tuple(" ".join(part.casefold().split()) for part in parts)
-            weights[key] += decay(subject.now, each.at)
-            spelled[key] = [subject.words.bounded(part) for part in parts]
+            weights[key] += decayed_weight(subject.now, each.at)
+            spelled[key] = [subject.words.bound_text(part) for part in parts]
     ranked = sorted(weights, key=lambda key: (-weights[key], key))
     return [spelled[key] for key in ranked[:MAX_SPLITS]]
 
@@ -277,7 +290,8 @@ def review_of(workspace: str, status: m.PromotionStatus) -> m.Recommendation | N
     """
     if not status.fails_more:
         return None
-    evolved, original = status.evolved, status.original
+    evolved = status.evolved
+    original = status.original
     calls = evolved.successes + evolved.failures
     rate = original.failures / max(1, original.successes + original.failures)
     return m.Recommendation(
@@ -286,8 +300,9 @@ def review_of(workspace: str, status: m.PromotionStatus) -> m.Recommendation | N
         namespace=status.namespace,
         message=(
             f"version {status.evolved_version} of {status.namespace!r} fails more often than "
-            f"{status.original_version} did: {_rate(evolved)} against {_rate(original)}; look at "
-            "its failures, evolve it, or roll the promotion back"
+            f"{status.original_version} did: {_failure_rate(evolved)} against "
+            f"{_failure_rate(original)}; look at its failures, evolve it, "
+            "or roll the promotion back"
         ),
         confidence=status.probability,
         priority=round(max(0.0, evolved.failures - calls * rate) * status.probability, 4),
@@ -306,14 +321,14 @@ def review_of(workspace: str, status: m.PromotionStatus) -> m.Recommendation | N
     )
 
 
-def _rate(trials: m.VersionTrials) -> str:
+def _failure_rate(trials: m.VersionTrials) -> str:
     return f"{trials.failures} of {trials.successes + trials.failures} calls"
 
 
 def _too_many(bad: float, good: float) -> float:
-    """The probability, in [0, 1], that the true rate of bad trials is above `TOLERATED_RATE`.
+    """Return the probability, in [0, 1], of a true rate above `TOLERATED_RATE`.
 
     The prior is a Beta of that mean which is worth `PRIOR_CALLS` trials. Counts may be weighted.
     """
     prior = TOLERATED_RATE * PRIOR_CALLS
-    return 1 - Beta(bad + prior, good + PRIOR_CALLS - prior).below(TOLERATED_RATE)
+    return 1 - Beta(bad + prior, good + PRIOR_CALLS - prior).probability_below(TOLERATED_RATE)

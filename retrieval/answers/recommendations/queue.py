@@ -36,9 +36,9 @@ class Workspace:
     now: datetime
     rules: CohesionRules = DEFAULT_RULES
 
-    def subject(self, tool: ToolKey, known: KnownHealth) -> Subject:
+    def make_subject(self, tool: ToolKey, known: KnownHealth) -> Subject:
         """Return a tool as it is now."""
-        registered = self.registry.named(tool)
+        registered = self.registry.find_named(tool)
         return Subject(
             tool=tool,
             tool_id=registered.tool.tool_id if registered else None,
@@ -70,7 +70,7 @@ def snapshot_of(review: StoredRecommendation) -> Recommendation:
     return Recommendation.model_validate_json(review.data)
 
 
-def merged(
+def merge_review(
     current: Recommendation | None, review: StoredRecommendation | None, *, is_back: bool = False
 ) -> Recommendation | None:
     """Return one recommendation as it stands; None when there is nothing to show.
@@ -110,7 +110,9 @@ def queue_of(
     """
     found = [*about_tools(workspace, health), *_about_promotions(workspace, reviews)]
     told = {each.recommendation_id for each in found}
-    faded = (merged(None, review) for each, review in workspace.reviews.items() if each not in told)
+    faded = (
+        merge_review(None, review) for each, review in workspace.reviews.items() if each not in told
+    )
     return by_priority(each for each in (*found, *faded) if each is not None)
 
 
@@ -121,11 +123,11 @@ def about_tools(
     return [
         each
         for tool, known in health
-        for each in _reviewed(workspace, workspace.subject(tool, known))
+        for each in _review_subject(workspace, workspace.make_subject(tool, known))
     ]
 
 
-def _reviewed(workspace: Workspace, subject: Subject) -> Iterator[Recommendation]:
+def _review_subject(workspace: Workspace, subject: Subject) -> Iterator[Recommendation]:
     suggested = recommendations_about(subject, workspace.registry, rules=workspace.rules)
     current = {each.recommendation_id: each for each in suggested}
     for matter in TOOL_MATTERS:
@@ -136,7 +138,7 @@ def _reviewed(workspace: Workspace, subject: Subject) -> Iterator[Recommendation
             # What was known then is not later, even of a client whose clock is ahead of ours.
             since = max(review.changed_at, snapshot_of(review).last_seen or _LONG_AGO)
             is_back = sum(at > since for at in _moments_of(subject.known, matter)) >= MIN_LATER
-        found = merged(stands, review, is_back=is_back)
+        found = merge_review(stands, review, is_back=is_back)
         if found is not None:
             yield found
 
@@ -166,6 +168,6 @@ def _about_promotions(
                 or status.evolved_version != before.evolved_version
                 or status.evolved.failures - before.evolved.failures >= MIN_LATER
             )
-        stands = merged(each, review, is_back=is_back)
+        stands = merge_review(each, review, is_back=is_back)
         if stands is not None:
             yield stands

@@ -1,7 +1,7 @@
 """The account: what a repair does with every value of a call, from the two calls alone.
 
 Each leaf of the repaired call has one origin, each leaf of the failed call one fate, and each key
-that changes a reason. Nothing that a proposer says of itself enters it. What follows from it is the
+that changes a reason. Nothing that a proposer states of itself enters it. From it follows the
 class of the change (`Account.change_class`), and what is shown.
 
 A leaf is a scalar or an empty container. Leaves are compared as bytes: `1`, `1.0` and `"1"` are
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from aftercall import models as m
-from aftercall.json_patch import pointer
+from aftercall.json_patch import make_pointer
 from aftercall.json_values import JsonValue
 from aftercall.models import ChangeClass
 from retrieval.knowledge.values.parameters import ParameterView, Path
@@ -62,7 +62,7 @@ class Dropped(NamedTuple):
     says_nothing: bool
 
 
-class Statement(NamedTuple):
+class StatedValue(NamedTuple):
     """Who states a value, and how: `bound` and `default` put in what the caller left open."""
 
     origin: Origin
@@ -81,12 +81,12 @@ class Grounds:
 
     places: Callable[[Path], Mapping[str, ParameterView]] = lambda _: {}
     listed: Callable[[Path], tuple[JsonValue, ...]] = lambda _: ()
-    state: Callable[[Path, JsonValue, JsonValue], Statement | None] = lambda *_: None
+    state: Callable[[Path, JsonValue, JsonValue], StatedValue | None] = lambda *_: None
     renamed: Callable[[str, str], bool] = lambda *_: False
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class CallAccount:
     """What a repair does: values that changed, values that are gone, and how many stayed."""
 
     kept: int
@@ -101,7 +101,7 @@ class Account:
 
     def __post_init__(self) -> None:
         """Read the class off the account."""
-        object.__setattr__(self, "change_class", self._class())
+        object.__setattr__(self, "change_class", self._change_class())
 
     @property
     def unexplained(self) -> tuple[Origined, ...]:
@@ -122,7 +122,7 @@ class Account:
         """Return values that more than one open place would take."""
         return tuple(each for each in self.values if each.rivals)
 
-    def _class(self) -> ChangeClass:
+    def _change_class(self) -> ChangeClass:
         for each in self.values:
             is_of_call = each.origin in ("moved", "recoded")
             if each.rivals or each.key in ("left", "none"):
@@ -144,19 +144,19 @@ class Account:
         )
         return "semantic" if max(renamed.values(), default=0) > 1 else "plausible"
 
-    def model(self) -> m.Account:
+    def to_model(self) -> m.Account:
         """Return the account as it is sent."""
         return m.Account(
             kept=self.kept,
             values=[
                 m.AccountedValue(
-                    path=pointer(each.path),
+                    path=make_pointer(each.path),
                     origin=each.origin,
-                    from_=None if each.source is None else pointer(each.source),
+                    from_=None if each.source is None else make_pointer(each.source),
                     why=each.why,
-                    rivals=[pointer(rival) for rival in each.rivals],
+                    rivals=[make_pointer(rival) for rival in each.rivals],
                 )
                 for each in self.values
             ],
-            dropped=[m.DroppedValue(path=pointer(d.path), why=d.why) for d in self.dropped],
+            dropped=[m.DroppedValue(path=make_pointer(d.path), why=d.why) for d in self.dropped],
         )

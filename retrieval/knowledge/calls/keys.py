@@ -14,10 +14,10 @@ from aftercall.json_values import JsonObject, JsonValue
 from retrieval import WORDS
 from retrieval.knowledge.calls.account import Grounds, KeyReason
 from retrieval.knowledge.calls.tree import Piece, around_key, at_last_key, last_key, members_at
-from retrieval.knowledge.values.forms import meets
+from retrieval.knowledge.values.forms import meets_form
 from retrieval.knowledge.values.likeness import name_similarity, names_the_same, words_of
 from retrieval.knowledge.values.parameters import ParameterView, Path
-from retrieval.knowledge.values.scalars import fits
+from retrieval.knowledge.values.scalars import fits_types
 
 _MARGIN = 0.1
 """Likeness of names up to which two are about as like a third."""
@@ -43,7 +43,7 @@ class Keys:
     grounds: Grounds
     after: JsonObject
 
-    def reason(self, gone: Piece, new: Piece) -> KeyReason:
+    def key_reason(self, gone: Piece, new: Piece) -> KeyReason:
         """Return why a value stands under other keys than it was sent under."""
         before = [step for step in gone.path if isinstance(step, str)]
         after = [step for step in new.path if isinstance(step, str)]
@@ -57,10 +57,17 @@ class Keys:
 
     def _level_reason(self, before: list[str], after: list[str], new: Piece) -> KeyReason:
         """Return why a value stands on another level, whose own name may change as well."""
-        old, name = before[-1], after[-1]
+        old = before[-1]
+        name = after[-1]
         is_taken_out = before[: len(after)] == after
-        folded = words_of(name) == _words(before[-2:]) or words_of(old) == _words(after[-2:])
-        if old == name or is_taken_out or folded:
+        folded = words_of(name) == _words_of_keys(before[-2:]) or words_of(old) == _words_of_keys(
+            after[-2:]
+        )
+        if old == name:
+            return "level"
+        if is_taken_out:
+            return "level"
+        if folded:
             return "level"
         if after[: len(before)] == before and not WORDS["of_values"].isdisjoint(words_of(name)):
             return "level"
@@ -72,28 +79,40 @@ class Keys:
         if names_the_same(old, name):
             return "spelling"
         views = self.grounds.places(around)
-        if name not in views or _says_otherwise(old, name):
+        if name not in views:
             return "none"
-        if old in views and (_takes(views[old], value) or not _takes(views[name], value)):
+        if _says_otherwise(old, name):
+            return "none"
+        if old in views and (
+            _takes_value(views[old], value) or not _takes_value(views[name], value)
+        ):
             return "none"
         words = {*words_of(old)}
         is_neutral = words <= WORDS["neutral"] or words <= {*words_of(name)}
-        return "only" if is_neutral else "left"
+        if is_neutral:
+            return "only"
+        return "left"
 
-    def rivals(self, gone: Piece, new: Piece, key: KeyReason) -> tuple[Path, ...]:
+    def rival_places(self, gone: Piece, new: Piece, key: KeyReason) -> tuple[Path, ...]:
         """Return the other open places that would take the value as well."""
         if key not in ("spelling", "only", "left"):
             return ()
         at = at_last_key(new.path)
-        around, name, old = new.path[:at], str(new.path[at]), last_key(gone.path) or ""
+        around = new.path[:at]
+        name = str(new.path[at])
+        old = last_key(gone.path) or ""
         views = self.grounds.places(around)
         taken = members_at(self.after, around)
         target = views.get(name)
         found = []
         for rival, view in views.items():
-            if rival in taken or rival == name or (target and target.required > view.required):
+            if rival in taken:
                 continue
-            if _takes(view, gone.value) and _is_as_near(old, name, rival, key):
+            if rival == name:
+                continue
+            if target and target.required > view.required:
+                continue
+            if _takes_value(view, gone.value) and _is_as_near(old, name, rival, key):
                 found.append((*around, rival))
         return tuple(found)
 
@@ -118,15 +137,15 @@ def _says_otherwise(old: str, name: str) -> bool:
     return bool(qualifiers_of(old) ^ qualifiers_of(name))
 
 
-def _takes(view: ParameterView, value: JsonValue) -> bool:
+def _takes_value(view: ParameterView, value: JsonValue) -> bool:
     """Return whether a place would take a value, by type, list and form."""
-    if view.types and not fits(value, view.types):
+    if view.types and not fits_types(value, view.types):
         return False
     if view.allowed and not any(same_json(value, each) for each in view.allowed):
         return False
     forms = [form for form in (view.pattern, view.form) if form]
-    return not (isinstance(value, str) and any(meets(value, form) is False for form in forms))
+    return not (isinstance(value, str) and any(meets_form(value, form) is False for form in forms))
 
 
-def _words(keys: Sequence[str]) -> tuple[str, ...]:
+def _words_of_keys(keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for key in keys for word in words_of(key))

@@ -1,9 +1,9 @@
 """Matching: the account of a repair, from the two calls and what may explain them.
 
-Both trees are compared leaf by leaf. What is new in the repaired call is paired with what is gone
-from the failed one: first the same bytes, then what a recoding without a loss explains, the largest
-values first; then containers and texts are opened. What is left may be a part, a join, or a name of
-the call, or someone states it.
+Both trees are compared leaf by leaf. Anything that is new in the repaired call is paired with what
+is gone from the failed one: first the same bytes, then what a recoding without a loss explains, the
+largest values first; then containers and texts are opened. Anything that is left may be a part, a
+join, or a name of the call, or someone states it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from aftercall.change_classes import BOUNDS, alters_qualifier, qualifiers_of
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval import WORDS
-from retrieval.knowledge.calls.account import Account, Dropped, Grounds, Origined, Statement
+from retrieval.knowledge.calls.account import CallAccount, Dropped, Grounds, Origined, StatedValue
 from retrieval.knowledge.calls.keys import KEY_WORDS, REASONS, Keys
 from retrieval.knowledge.calls.recodings import Place, Recoding, recoding_between
 from retrieval.knowledge.calls.tree import (
@@ -23,7 +23,7 @@ from retrieval.knowledge.calls.tree import (
     members_at,
     read_out_of,
 )
-from retrieval.knowledge.values.likeness import name_similarity, negates, words_of
+from retrieval.knowledge.values.likeness import name_similarity, negates_name, words_of
 from retrieval.knowledge.values.parameters import Path
 from retrieval.knowledge.values.scalars import says_nothing
 
@@ -35,7 +35,7 @@ _TYPES = ("string", "text", "integer", "int", "number", "float", "boolean", "boo
 _NO_PART = (bool, type(None), list, dict)
 
 
-def account_of(before: JsonObject, after: JsonObject, grounds: Grounds) -> Account:
+def account_of(before: JsonObject, after: JsonObject, grounds: Grounds) -> CallAccount:
     """Return the account of a repair.
 
     Args:
@@ -44,12 +44,12 @@ def account_of(before: JsonObject, after: JsonObject, grounds: Grounds) -> Accou
         grounds: what error, schema, task and session say.
     """
     matching = _Matching(before, after, grounds)
-    values = matching.values()
-    dropped = matching.dropped()
+    values = matching.list_origins()
+    dropped = matching.list_dropped()
     bounds = frozenset(
         each.path for each in values if matching.kinds.get(each.path) in ("bound", "default")
     )
-    return Account(
+    return CallAccount(
         kept=matching.kept,
         values=values,
         dropped=dropped,
@@ -70,14 +70,14 @@ class _Matching:
         self._gone: list[Piece] = []
         self._new: list[Piece] = []
         self._found: list[Origined] = []
-        self._compare(Piece((), before), Piece((), after))
-        self._match()
+        self._compare_pieces(Piece((), before), Piece((), after))
+        self._match_pieces()
 
-    def values(self) -> tuple[Origined, ...]:
+    def list_origins(self) -> tuple[Origined, ...]:
         """Return what is new in the repaired call, each with its origin."""
         return tuple(self._found)
 
-    def dropped(self) -> tuple[Dropped, ...]:
+    def list_dropped(self) -> tuple[Dropped, ...]:
         """Return what is gone from the failed call."""
         found = []
         for piece in self._gone:
@@ -109,7 +109,7 @@ class _Matching:
         )
 
     def _names_a_type(self, leaf: Piece) -> bool:
-        """Whether a member only said of which type the value beside it is, which was taken out."""
+        """Return whether a member only named the type of the value next to it."""
         beside = any(
             each.source and each.source[:-1] == leaf.path[:-1] and each.key == "level"
             for each in self._found
@@ -120,27 +120,28 @@ class _Matching:
         """Return whether a name of the call became a value of the repaired one."""
         return any(each.origin == "recoded" and each.value == key for each in self._found)
 
-    def _compare(self, before: Piece, after: Piece) -> None:
-        one, two = before.value, after.value
+    def _compare_pieces(self, before: Piece, after: Piece) -> None:
+        one = before.value
+        two = after.value
         if isinstance(one, dict) and isinstance(two, dict) and (one or two):
             for key, held in one.items():
                 piece = Piece((*before.path, key), held)
                 if key in two:
-                    self._compare(piece, Piece(piece.path, two[key]))
+                    self._compare_pieces(piece, Piece(piece.path, two[key]))
                 else:
                     self._gone.append(piece)
             self._new += [piece for piece in children_of(after) if piece.path[-1] not in one]
         elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two) > 0:
             for left, right in zip(children_of(before), children_of(after), strict=True):
-                self._compare(left, right)
+                self._compare_pieces(left, right)
         elif same_json(one, two):
             self.kept += sum(1 for _ in leaves_of(one))
         else:
-            self._changed(before, after)
+            self._explain_change(before, after)
 
-    def _changed(self, before: Piece, after: Piece) -> None:
+    def _explain_change(self, before: Piece, after: Piece) -> None:
         """Explain a value that changed in its place, or leave both sides to be paired."""
-        recoding = recoding_between(before.value, after.value, self._place(after.path))
+        recoding = recoding_between(before.value, after.value, self._describe_place(after.path))
         statement = None
         if recoding is None or recoding.loses:
             statement = self._grounds.state(after.path, after.value, before.value)
@@ -148,28 +149,35 @@ class _Matching:
             self._add_stated(after, statement, before)
         elif recoding is not None:
             self._found.append(
-                Origined(after.path, "recoded", recoding.why, after.value, before.path,
-                         before.value, loses=recoding.loses)
-            )  # fmt: skip
+                Origined(
+                    after.path,
+                    "recoded",
+                    recoding.why,
+                    after.value,
+                    before.path,
+                    before.value,
+                    loses=recoding.loses,
+                )
+            )
         else:
             self._gone.append(before)
             self._new.append(after)
 
-    def _add_stated(self, piece: Piece, statement: Statement, former: Piece | None) -> None:
+    def _add_stated(self, piece: Piece, statement: StatedValue, former: Piece | None) -> None:
         self.kinds[piece.path] = statement.kind
         source, value = (None, None) if former is None else (former.path, former.value)
         self._found.append(
             Origined(piece.path, statement.origin, statement.why, piece.value, source, value)
         )
 
-    def _match(self) -> None:
+    def _match_pieces(self) -> None:
         """Pair what is new with what is gone, the largest first, and explain the rest."""
         while self._new:
-            self._pair(self._exact)
-            self._pair(self._recoded)
-            if not self._open():
+            self._pair_pieces(self._match_exact)
+            self._pair_pieces(self._match_recoded)
+            if not self._open_containers():
                 break
-        self._pair(self._recoded_with_loss)
+        self._pair_pieces(self._recoded_with_loss)
         self._take_parts()
         self._join_parts()
         for piece in self._new:
@@ -181,7 +189,7 @@ class _Matching:
             held = None if former is None else former.value
             statement = self._grounds.state(piece.path, piece.value, held)
             if statement is None:
-                statement = Statement("unexplained", "nobody states it")
+                statement = StatedValue("unexplained", "nobody states it")
             self._add_stated(piece, statement, former)
             if former is not None:  # it is replaced, and not left out
                 self._gone.remove(former)
@@ -196,7 +204,8 @@ class _Matching:
                     parts.append(new)
                     at = found + len(str(new.value))
             if len(parts) > 1:
-                why, loses = "a part of the text", "that they were one text"
+                why = "a part of the text"
+                loses = "that they were one text"
                 self._gone.remove(gone)
                 for new in parts:
                     self._new.remove(new)
@@ -226,7 +235,7 @@ class _Matching:
                 )
 
     def _is_former_key(self, piece: Piece) -> bool:
-        """Whether a value is a name that the call was sent with, and has no more as a name."""
+        """Return whether a value is a name that the call was sent with and has lost."""
         if not isinstance(piece.value, str):
             return False
         is_listed = any(same_json(piece.value, each) for each in self._grounds.listed(piece.path))
@@ -235,13 +244,13 @@ class _Matching:
         names |= {step for each in self._found for step in each.source or ()}
         return (is_listed or is_in_list) and piece.value in names
 
-    def _pair(self, explain: Callable[[Piece, Piece], Origined | None]) -> None:
+    def _pair_pieces(self, explain: Callable[[Piece, Piece], Origined | None]) -> None:
         pairs = []
         for new in self._new[:_MOST_PAIRED]:
             for gone in self._gone[:_MOST_PAIRED]:
                 found = explain(gone, new)
                 if found is not None:
-                    pairs.append((_distance(found), gone, new, found))
+                    pairs.append((_move_distance(found), gone, new, found))
         pairs.sort(key=lambda pair: pair[0])
         for _, gone, new, found in pairs:
             if gone in self._gone and new in self._new:
@@ -249,44 +258,55 @@ class _Matching:
                 self._new.remove(new)
                 self._found.append(found)
 
-    def _exact(self, gone: Piece, new: Piece) -> Origined | None:
+    def _match_exact(self, gone: Piece, new: Piece) -> Origined | None:
         if not same_json(gone.value, new.value):
             return None
-        return self._moved(gone, new, None)
+        return self._make_moved(gone, new, None)
 
-    def _recoded(self, gone: Piece, new: Piece) -> Origined | None:
+    def _match_recoded(self, gone: Piece, new: Piece) -> Origined | None:
         if _is_negated(gone, new):
             why = "no to the opposite"
             return Origined(new.path, "recoded", why, new.value, gone.path, gone.value, "spelling")
-        recoding = recoding_between(gone.value, new.value, self._place(new.path))
-        return None if recoding is None or recoding.loses else self._moved(gone, new, recoding)
+        recoding = recoding_between(gone.value, new.value, self._describe_place(new.path))
+        if recoding is None or recoding.loses:
+            return None
+        return self._make_moved(gone, new, recoding)
 
     def _recoded_with_loss(self, gone: Piece, new: Piece) -> Origined | None:
-        recoding = recoding_between(gone.value, new.value, self._place(new.path))
-        return None if recoding is None else self._moved(gone, new, recoding)
+        recoding = recoding_between(gone.value, new.value, self._describe_place(new.path))
+        if recoding is None:
+            return None
+        return self._make_moved(gone, new, recoding)
 
-    def _moved(self, gone: Piece, new: Piece, recoding: Recoding | None) -> Origined:
+    def _make_moved(self, gone: Piece, new: Piece, recoding: Recoding | None) -> Origined:
         source = gone.path if gone.read is None else gone.read
-        key = self._keys.reason(gone, new)
+        key = self._keys.key_reason(gone, new)
         why = KEY_WORDS[key]
         if recoding is not None:
             why = recoding.why if key in ("same", "level") else f"{why}; {recoding.why}"
         elif gone.read is not None:
             why = f"read out of a text; {why}"
         is_moved = recoding is None and gone.read is None
-        rivals = self._keys.rivals(gone, new, key)
+        rivals = self._keys.rival_places(gone, new, key)
         return Origined(
-            new.path, "moved" if is_moved else "recoded", why, new.value, source, gone.value, key,
-            recoding.loses if recoding else "", rivals,
-        )  # fmt: skip
+            new.path,
+            "moved" if is_moved else "recoded",
+            why,
+            new.value,
+            source,
+            gone.value,
+            key,
+            recoding.loses if recoding else "",
+            rivals,
+        )
 
-    def _place(self, path: Path) -> Place:
+    def _describe_place(self, path: Path) -> Place:
         name = last_key(path) or ""
         keys = path if path and isinstance(path[-1], str) else path[:-1]
         view = self._grounds.places(keys[:-1]).get(name) if keys else None
         return Place(name, view, self._grounds.listed(path))
 
-    def _open(self) -> bool:
+    def _open_containers(self) -> bool:
         """Replace containers by their members, and texts by what they hold; False if none is."""
         is_open = False
         for pieces in (self._new, self._gone):
@@ -303,16 +323,18 @@ class _Matching:
 
 def _is_negated(gone: Piece, new: Piece) -> bool:
     """Return whether a flag became its opposite under a name that states the opposite."""
-    one, other = gone.value, new.value
+    one = gone.value
+    other = new.value
     if not (isinstance(one, bool) and isinstance(other, bool)) or one == other:
         return False
-    return negates(last_key(gone.path) or "", last_key(new.path) or "")
+    return negates_name(last_key(gone.path) or "", last_key(new.path) or "")
 
 
-def _distance(found: Origined) -> tuple[int, int, float, int]:
+def _move_distance(found: Origined) -> tuple[int, int, float, int]:
     """Return how far a value moved: what moved less, and lost less, is paired first."""
     order = REASONS.index(found.key)
-    one, other = last_key(found.source or ()) or "", last_key(found.path) or ""
+    one = last_key(found.source or ()) or ""
+    other = last_key(found.path) or ""
     size = -len(canonical_json(found.value)) if isinstance(found.value, dict | list) else 0
     return (size, order, -name_similarity(one, other), len(found.loses))
 

@@ -18,19 +18,19 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from retrieval import WORDS
 from retrieval.knowledge.values.forms import id_within, moment_of, same_moment, seconds_at
-from retrieval.knowledge.values.likeness import nearest, synonym_of, words_of
-from retrieval.knowledge.values.measures import codes_of, measured, spans
+from retrieval.knowledge.values.likeness import nearest_value, synonym_of, words_of
+from retrieval.knowledge.values.measures import codes_of, measure_text, span_forms
 from retrieval.knowledge.values.parameters import ParameterView
 from retrieval.knowledge.values.scalars import (
     CastError,
     cast_to_one,
     is_placeholder,
     number_in,
-    plainer,
+    plain_value,
     same_value,
     says_only,
+    strip_marks,
     type_of,
-    unmarked,
 )
 from retrieval.knowledge.values.texts import is_number
 
@@ -59,7 +59,8 @@ class Place:
 
 Recode = Callable[[JsonValue, JsonValue, Place], Recoding | None]
 _MAX_TEXT = 20_000
-_SHORT, _WORDS = 100, 4
+_SHORT = 100
+_WORDS = 4
 """Characters and words up to which case and marks around a text are no part of it."""
 _SEPARATORS = (",", ", ", ";", "; ", "|", "\n", " ")
 _GROUPING = re.compile(r"[\s().-]")
@@ -80,7 +81,7 @@ def recoding_between(before: JsonValue, after: JsonValue, place: Place) -> Recod
     if isinstance(before, str) and is_placeholder(before):
         return None  # what it stands for is not stated
     if isinstance(before, str) and isinstance(after, str):
-        bare = unmarked(before)
+        bare = strip_marks(before)
         if are_opposites(bare, after) or (bare[:1] == "-") != (after[:1] == "-"):
             return None
     for recode in REGISTRY:
@@ -96,7 +97,7 @@ def _same_number(before: JsonValue, after: JsonValue, _: Place) -> Recoding | No
     return None
 
 
-def _unsigned(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
+def _drop_sign(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     if is_number(before) and is_number(after) and before < 0 and same_value(-before, after):
         return Recoding("the same number without its sign", "the sign")
     return None
@@ -111,12 +112,12 @@ def _number_of_text(before: JsonValue, after: JsonValue, place: Place) -> Recodi
         return None  # a point may stand between thousands
     described = place.view.described_by if place.view else frozenset()
     in_millis = not {"ms", "millis", "milliseconds"}.isdisjoint({*words_of(place.name), *described})
-    amounts = (measured(before, place.name, described), seconds_at(before, in_millis=in_millis))
+    amounts = (measure_text(before, place.name, described), seconds_at(before, in_millis=in_millis))
     if any(amount is not None and same_value(amount, after) for amount in amounts):
         loses = "what the comma stands for" if _COMMA.fullmatch(before.strip()) else ""
         return Recoding("the same amount in the unit of the place", loses)
     units = frozenset((*words_of(place.name), *described))
-    if not (_MEASURES - units).isdisjoint(_beside(before)):
+    if not (_MEASURES - units).isdisjoint(_words_around(before)):
         return None  # an amount in a unit that the place does not name is another number
     try:
         said = number_in(before, whole=isinstance(after, int), units=units)
@@ -128,14 +129,14 @@ def _number_of_text(before: JsonValue, after: JsonValue, place: Place) -> Recodi
     if len(numbers) != 1 or not same_value(float(numbers[0]), after):
         return None
     own = words_of(place.name)
-    is_said = all(word in own or place.name.startswith(word) for word in _beside(before))
+    is_said = all(word in own or place.name.startswith(word) for word in _words_around(before))
     return Recoding("the number in the text", "" if is_said else "the words beside the number")
 
 
 _MEASURES = WORDS["measures"] | WORDS["currencies"]
 
 
-def _beside(text: str) -> set[str]:
+def _words_around(text: str) -> set[str]:
     """Return the words and signs of a text that are no numbers, in the singular."""
     found = re.findall(r"[^\W\d_]+|[$\u20ac\u00a3\u00a5%]", text.lower())
     return {word.removesuffix("s") if len(word) > _SHORT_WORD else word for word in found}
@@ -144,7 +145,7 @@ def _beside(text: str) -> set[str]:
 _SHORT_WORD = 3
 
 
-def _boolean(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
+def _read_boolean(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     if isinstance(after, bool) and isinstance(before, str) and says_only(before, after):
         return Recoding("yes or no, as the text says")
     if isinstance(after, bool) and type_of(before) == "integer" and before == int(after):
@@ -179,7 +180,9 @@ def _json_written(before: JsonValue, after: JsonValue, _: Place) -> Recoding | N
         held = json.loads(after[: _MAX_TEXT + 1])
     except (ValueError, RecursionError):
         return None
-    return Recoding("written as JSON text") if same_json(held, before) else None
+    if same_json(held, before):
+        return Recoding("written as JSON text")
+    return None
 
 
 def _in_list_of_one(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
@@ -196,14 +199,16 @@ def _out_of_list_of_one(before: JsonValue, after: JsonValue, place: Place) -> Re
         return None
     if isinstance(after, list):
         is_text = isinstance(before[0], str) and len(after) > 1
-        return recoding_between(before[0], after, place) if is_text else None
+        if is_text:
+            return recoding_between(before[0], after, place)
+        return None
     if same_json(before[0], after):
         return Recoding("the only one of its list")
     inner = recoding_between(before[0], after, place)
     return inner and inner._replace(why=f"{inner.why}, the only one of its list")
 
 
-def _split(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
+def _split_text(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
     if not isinstance(before, str) or not isinstance(after, list) or len(after) < 2:
         return None
     loses = "that they were one text"
@@ -233,7 +238,7 @@ def _same_or_recoded(place: Place) -> Callable[[JsonValue, JsonValue], bool]:
     return is_same
 
 
-def _join(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
+def _join_list(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
     if not isinstance(before, list) or not isinstance(after, str) or len(before) < 2:
         return None
     pieces = [str(piece) for piece in before]
@@ -265,23 +270,24 @@ def _listed_value(before: JsonValue, after: JsonValue, place: Place) -> Recoding
     if not any(same_json(after, each) for each in place.listed):
         return None
     texts = [str(each) for each in place.listed]
-    bare = unmarked(before) if isinstance(before, str) else str(before)
-    near = nearest(bare, texts)
+    bare = strip_marks(before) if isinstance(before, str) else str(before)
+    near = nearest_value(bare, texts)
     if near is not None and near[0] == str(after) and near[1] not in ("start", "cut"):
         return Recoding("the listed value's own spelling")
     same = synonym_of(bare, texts)
-    codes = {each for each in (*codes_of(bare), *spans(bare)) if each in texts}
+    codes = {each for each in (*codes_of(bare), *span_forms(bare)) if each in texts}
     if same == (str(after), True) or codes == {str(after)}:
         return Recoding("the listed value that means the same")
     return None
 
 
-def _moment(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
+def _rewrite_moment(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     if not isinstance(before, str) or not isinstance(after, str):
         return None
-    if same_moment(unmarked(before), after):
+    if same_moment(strip_marks(before), after):
         return Recoding("the same day and time")
-    whole, part = moment_of(unmarked(before)), moment_of(after)
+    whole = moment_of(strip_marks(before))
+    part = moment_of(after)
     if whole is None or part is None:
         return None
     same_day = part.day in (None, whole.day) and part.zone in (None, whole.zone)
@@ -290,22 +296,25 @@ def _moment(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     return None
 
 
-def _plain(text: str) -> str:
+def _plain_letters(text: str) -> str:
     """Return a text without case and separators between words; a sign before a number stays."""
     return re.sub(r"(?<=\w)[\s_-]+(?=\w)|\s+|_", "", text).lower()
 
 
-def _marks(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
+def _change_marks(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None:
     if not isinstance(before, str) or not isinstance(after, str):
         return None
-    bare = unmarked(before)
+    bare = strip_marks(before)
     if "/" not in after:
         bare = bare.removeprefix("./").removesuffix("/")
-    one, two = _GROUPING.sub("", bare), _GROUPING.sub("", after)
+    one = _GROUPING.sub("", bare)
+    two = _GROUPING.sub("", after)
     is_regrouped = one == two and _LONG_NUMBER.fullmatch(one) is not None and "(0)" not in bare
-    is_same = _plain(bare) == _plain(after) or bare.removeprefix("#") == after.removeprefix("#")
-    is_escaped = _plain(unescape(unquote(before))) == _plain(after)
-    if not (is_same or is_regrouped or is_escaped or plainer(before) == after):
+    is_same = _plain_letters(bare) == _plain_letters(after) or bare.removeprefix(
+        "#"
+    ) == after.removeprefix("#")
+    is_escaped = _plain_letters(unescape(unquote(before))) == _plain_letters(after)
+    if not (is_same or is_regrouped or is_escaped or plain_value(before) == after):
         return None
     indented = before != before.lstrip() and before[:1] == before[1:2]
     is_content = "\n" in before or len(before) > _SHORT or len(before.split()) > _WORDS
@@ -313,16 +322,16 @@ def _marks(before: JsonValue, after: JsonValue, place: Place) -> Recoding | None
         if after not in before and after != unescape(unquote(before)):
             return None  # case and separators are a part of what was written
         return Recoding("the text without marks around it", "blanks and marks around the text")
-    if _letters(before) != _letters(after) and not is_same and not is_escaped:
+    if _only_letters(before) != _only_letters(after) and not is_same and not is_escaped:
         return Recoding("the value in the text", "the words around the value")
     return Recoding("the same text in another spelling")
 
 
-def _letters(text: str) -> str:
+def _only_letters(text: str) -> str:
     return "".join(filter(str.isalnum, text)).lower()
 
 
-def _padded(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
+def _pad_text(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     if not isinstance(after, str) or not isinstance(before, str | int) or isinstance(before, bool):
         return None
     text = str(before)
@@ -331,7 +340,7 @@ def _padded(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     return None
 
 
-def _part(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
+def _take_part(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     if not isinstance(before, str) or not isinstance(after, str | int) or isinstance(after, bool):
         return None
     text = str(after)
@@ -346,7 +355,7 @@ def _ends_with(before: str, text: str) -> bool:
     return re.search(rf"[/:#=_ -]{re.escape(text)}/?\Z", before) is not None
 
 
-def _cut(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
+def _cut_text(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
     if isinstance(before, str) and isinstance(after, str) and after and before.startswith(after):
         return Recoding("the beginning of the text", "the end of the text")
     return None
@@ -354,9 +363,9 @@ def _cut(before: JsonValue, after: JsonValue, _: Place) -> Recoding | None:
 
 REGISTRY: tuple[Recode, ...] = (
     _same_number,
-    _unsigned,
+    _drop_sign,
     _number_of_text,
-    _boolean,
+    _read_boolean,
     _text_of_scalar,
     _json_read,
     _json_written,
@@ -364,12 +373,12 @@ REGISTRY: tuple[Recode, ...] = (
     _out_of_list_of_one,
     _each_item,
     _listed_value,
-    _moment,
-    _marks,
-    _padded,
-    _split,
-    _join,
-    _part,
-    _cut,
+    _rewrite_moment,
+    _change_marks,
+    _pad_text,
+    _split_text,
+    _join_list,
+    _take_part,
+    _cut_text,
 )
 """All recodings, those with a way back first."""

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from embeddings.protocol import Vectors
 
 SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
@@ -82,7 +82,7 @@ class AxisClusters(BaseModel):
         known = self._by_axis.get(axis)
         return known or KnownCluster(cluster_id=new_cluster_id(axis), name=axis, members=[axis])
 
-    def knows(self, axis: str) -> bool:
+    def knows_axis(self, axis: str) -> bool:
         """Return whether the axis was clustered."""
         return axis in self._by_axis
 
@@ -102,8 +102,8 @@ def sentences_of(axis: str) -> list[str]:
 
 
 def phrase_vectors(vectors: Vectors) -> Vectors:
-    """One unit vector per axis, of those of its sentences, shape (axes x sentences, dimension)."""
-    return unit(vectors.reshape(-1, len(SENTENCES), vectors.shape[-1]).sum(axis=1))
+    """Return one unit vector per axis, of its sentences: shape (axes, dimension)."""
+    return to_unit(vectors.reshape(-1, len(SENTENCES), vectors.shape[-1]).sum(axis=1))
 
 
 def neutral_vector(vectors: Vectors) -> Vectors:
@@ -116,13 +116,13 @@ def neutral_sentences() -> list[str]:
     return [text for each in NEUTRAL for text in sentences_of(each)]
 
 
-def unit(vectors: Vectors) -> Vectors:
+def to_unit(vectors: Vectors) -> Vectors:
     """Return each row of unit length; a row of nothing stays so."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
-def cluster(
+def cluster_rows(
     vectors: Vectors, neutral: Vectors, apart: Iterable[tuple[int, int]] = ()
 ) -> list[list[int]]:
     """Return a partition of the rows, the same for the same rows in the same order.
@@ -139,25 +139,25 @@ def cluster(
 
 def similarity_of(vectors: Vectors, neutral: Vectors) -> Similarity:
     """Return the similarity of each row to each, as the module states."""
-    return without_hubs(smoothed(centred(vectors, neutral)))
+    return without_hubs(smooth_rows(center_rows(vectors, neutral)))
 
 
-def centred(vectors: Vectors, neutral: Vectors) -> Vectors:
+def center_rows(vectors: Vectors, neutral: Vectors) -> Vectors:
     """Rows without what they share, of unit length."""
     total = vectors.sum(axis=0, keepdims=True) + _NEUTRAL_AXES * neutral
-    return unit(vectors - total / (len(vectors) + _NEUTRAL_AXES))
+    return to_unit(vectors - total / (len(vectors) + _NEUTRAL_AXES))
 
 
-def smoothed(vectors: Vectors) -> Vectors:
+def smooth_rows(vectors: Vectors) -> Vectors:
     """Rows, each moved towards its nearest others, of unit length."""
-    rows, near, similarity = _nearest(vectors, _SMOOTHING)
+    rows, near, similarity = _nearest_rows(vectors, _SMOOTHING)
     pull = similarity[rows, near].clip(0)
-    return unit(vectors + (vectors[near] * pull[:, :, np.newaxis]).sum(axis=1) / _SMOOTHING)
+    return to_unit(vectors + (vectors[near] * pull[:, :, np.newaxis]).sum(axis=1) / _SMOOTHING)
 
 
 def without_hubs(vectors: Vectors) -> Similarity:
     """Cosines of the rows, less half of how near either row is to its own neighbours."""
-    rows, near, similarity = _nearest(vectors, _HUBS)
+    rows, near, similarity = _nearest_rows(vectors, _HUBS)
     found = similarity[rows, near].clip(_USUAL_NEARNESS)
     missing = _HUBS - found.shape[1]
     nearness = (found.sum(axis=1) + missing * _USUAL_NEARNESS) / _HUBS
@@ -180,7 +180,9 @@ def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]
     return sorted(clusters.values())
 
 
-def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:
+def _nearest_rows(
+    vectors: Vectors, k: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:
     """Return the k nearest other rows of each, or as many as there are, and all cosines."""
     similarity = vectors @ vectors.T
     k = min(k, len(vectors) - 1)
@@ -192,7 +194,7 @@ def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.in
     return rows, np.argpartition(-others, k - 1, axis=1)[:, :k], similarity
 
 
-def named(
+def name_clusters(
     previous: AxisClusters,
     partition: Iterable[Sequence[str]],
     counts: Mapping[str, int],
@@ -204,19 +206,21 @@ def named(
     An id goes to the heir that has most of its cluster, by how often the members were named; where
     several claim one, or one could have several, the greatest overlap comes first. So of a split
     the largest part keeps the id, and of a merger the largest part gives it. A name stays until its
-    wording has left the cluster, or another is `RENAME` times as frequent. What is new is named
-    after its most frequent member.
+    wording has left the cluster, or another is `RENAME` times as frequent. Anything that is new is
+    named after its most frequent member.
     """
 
-    def weight(axis: str) -> int:
+    def axis_weight(axis: str) -> int:
         return max(1, counts.get(axis, 1))
 
     # Most frequent first; of equals the shortest, for it is the most general.
-    groups = [sorted(each, key=lambda axis: (-weight(axis), len(axis), axis)) for each in partition]
-    groups.sort(key=lambda group: (-sum(map(weight, group)), group[0]))
+    groups = [
+        sorted(each, key=lambda axis: (-axis_weight(axis), len(axis), axis)) for each in partition
+    ]
+    groups.sort(key=lambda group: (-sum(map(axis_weight, group)), group[0]))
     old = {axis: place for place, each in enumerate(previous.clusters) for axis in each.members}
-    overlaps = summed(
-        ((new, old[axis]), weight(axis))
+    overlaps = sum_values(
+        ((new, old[axis]), axis_weight(axis))
         for new, group in enumerate(groups)
         for axis in group
         if axis in old
@@ -230,9 +234,10 @@ def named(
     taken = {each.cluster_id for each in heirs.values()}
     clusters = []
     for place, group in enumerate(groups):
-        heir, most = heirs.get(place), group[0]
+        heir = heirs.get(place)
+        most = group[0]
         name = most if heir is None or heir.name not in group else heir.name
-        if weight(most) >= RENAME * weight(name):
+        if axis_weight(most) >= RENAME * axis_weight(name):
             name = most
         cluster_id = _free_id(group, taken) if heir is None else heir.cluster_id
         taken.add(cluster_id)
@@ -258,18 +263,53 @@ _MAX_LISTED = 50 * MAX_AXES
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s(?![a-z]))[a-z])")
 """Before each word that begins with a capital: `topK`, `HTMLParsing`, not `URLs`."""
 _FILLER = frozenset({"an", "the", "of", "for", "and", "or", "any", "some", "capability", "etc"})
-"""Words that show no two axes apart. `a` is none: `A/B testing`, `vitamin A`."""
+"""Words that distinguish no two axes, without `a`: `A/B testing`, `vitamin A`."""
 _IRREGULAR = {
-    "analyses": "analysis", "axes": "axis", "children": "child", "indices": "index",
-    "matrices": "matrix", "men": "man", "people": "person", "statuses": "status",
-    "vertices": "vertex", "viruses": "virus", "women": "woman", "movies": "movie",
-    "cookies": "cookie", "calories": "calorie", "lens": "lens", "lenses": "lens",
-    "metrics": "metric", "topics": "topic", "comics": "comic", "clinics": "clinic",
-}  # fmt: skip
+    "analyses": "analysis",
+    "axes": "axis",
+    "children": "child",
+    "indices": "index",
+    "matrices": "matrix",
+    "men": "man",
+    "people": "person",
+    "statuses": "status",
+    "vertices": "vertex",
+    "viruses": "virus",
+    "women": "woman",
+    "movies": "movie",
+    "cookies": "cookie",
+    "calories": "calorie",
+    "lens": "lens",
+    "lenses": "lens",
+    "metrics": "metric",
+    "topics": "topic",
+    "comics": "comic",
+    "clinics": "clinic",
+}
 _NO_PLURAL = frozenset(
-    ("alias", "always", "atlas", "aws", "bias", "canvas", "chaos", "devops", "dns", "gps", "https",
-     "ios", "kubernetes", "macos", "news", "rss", "series", "sms", "species", "tls")
-)  # fmt: skip
+    (
+        "alias",
+        "always",
+        "atlas",
+        "aws",
+        "bias",
+        "canvas",
+        "chaos",
+        "devops",
+        "dns",
+        "gps",
+        "https",
+        "ios",
+        "kubernetes",
+        "macos",
+        "news",
+        "rss",
+        "series",
+        "sms",
+        "species",
+        "tls",
+    )
+)
 """Words whose final s is their own, next to those in ss, us, is and ics."""
 _SHORTEST_PLURAL = 4
 """Letters from which on a final s is taken for a plural: `gas`, `bus` and `as` are none."""
@@ -286,7 +326,8 @@ def normalised_axes(axes: Iterable[str]) -> dict[str, str]:
     for looked_at, axis in enumerate(axes):
         if looked_at == _MAX_LISTED or len(found) == MAX_AXES:
             break
-        if normalised := normalise_axis(axis):
+        normalised = normalise_axis(axis)
+        if normalised:
             found.setdefault(normalised, axis)
     return found
 
@@ -298,20 +339,20 @@ def normalise_axis(text: str) -> str:
     English nouns and words that say nothing make no difference. Letters of any script and emoji
     stay. Idempotent; at most `MAX_AXIS_CHARS` characters.
     """
-    return _normalised(text[:_MAX_READ])
+    return _normalise_text(text[:_MAX_READ])
 
 
 @lru_cache(maxsize=4_096)
-def _normalised(text: str) -> str:
+def _normalise_text(text: str) -> str:
     folded = _without_marks(_HUMP.sub(" ", _without_marks(text)).casefold())
     spaced = "".join(char if _is_of_a_word(char) else " " for char in folded)
-    words = [singular(word[:MAX_AXIS_CHARS]) for word in spaced.split()]
+    words = [singular_word(word[:MAX_AXIS_CHARS]) for word in spaced.split()]
     telling = [word for word in words if word not in _FILLER]
     return shorten(" ".join(telling or words), MAX_AXIS_CHARS, placeholder="")
 
 
 def _without_marks(text: str) -> str:
-    """Without joiners, directions, soft hyphens, and what picks a picture for an emoji."""
+    """Return a text without joiners, directions, soft hyphens and emoji selectors."""
     kept = (
         char
         for char in text
@@ -325,12 +366,14 @@ def _is_of_a_word(char: str) -> bool:
     return category[0] in "LMN" or category == "So"
 
 
-def singular(word: str) -> str:
+def singular_word(word: str) -> str:
     """Return a word without the plural of English nouns, as far as its spelling shows."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     shorter = _without_plural(word)
-    return word if shorter == word else singular(shorter)
+    if shorter == word:
+        return word
+    return singular_word(shorter)
 
 
 def _without_plural(word: str) -> str:
@@ -340,7 +383,9 @@ def _without_plural(word: str) -> str:
     if is_short or word in _NO_PLURAL or word.endswith(("ss", "us", "is", "ics")):
         return word
     if word.endswith("ies"):
-        return word[:-1] if len(word) <= _LONGEST_TIE else f"{word[:-3]}y"
+        if len(word) <= _LONGEST_TIE:
+            return word[:-1]
+        return f"{word[:-3]}y"
     if word.endswith(("ches", "shes", "sses", "xes", "zzes")):
         return word[:-2]
     return word[:-1]

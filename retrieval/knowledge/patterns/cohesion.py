@@ -87,8 +87,8 @@ def cohesion_of(
     `min_share`. Each of the k clusters seen is one of k outcomes under Jeffreys's prior for a
     multinomial, so that the share of one is Beta(w + 1/2, W - w + (k - 1)/2), of the weights w of
     the failures that name it and W of all. Scattered strays raise k, and so lower it: without that
-    the best of many would be judged as if it were the only one. What is old weighs little, so that
-    a warning ends by itself.
+    the best of many would be judged as if it were the only one. Anything that is old weighs little,
+    so that a warning ends by itself.
     """
     kind, times = "wrong_tool_boundary", rules.correction_weight
     failures = [
@@ -119,7 +119,7 @@ def cohesion_of(
                 kept.weight += weighed
     largest = sorted(named.items(), key=lambda item: (-item[1].weight, item[0]))
     weights = [each.weight for _, each in largest]
-    confidence = _confidence(weights, weight, rules.min_share)
+    confidence = _split_confidence(weights, weight, rules.min_share)
     shares = [each / weight if weight else 0.0 for each in weights]
     warning = (
         counted >= rules.min_failures
@@ -161,12 +161,12 @@ def cohesion_of(
     )
 
 
-def _confidence(weights: list[float], total: float, min_share: float) -> float:
+def _split_confidence(weights: list[float], total: float, min_share: float) -> float:
     if len(weights) < 2 or not 0 < min_share < 1:
         return 0.0
     mine = weights[1] + _JEFFREYS
     others = max(0.0, total - weights[1]) + _JEFFREYS * (len(weights) - 1)
-    return 1 - Beta(mine, others).below(min_share)
+    return 1 - Beta(mine, others).probability_below(min_share)
 
 
 def boundaries_of(
@@ -190,7 +190,7 @@ def boundaries_of(
         for at, axis in ((each.at, axis) for each in boundaries for axis in each.axes):
             if found := gathered.get(clusters.cluster_of(axis).cluster_id):
                 found.tools[name] = max(found.tools.get(name, at), at)
-    shown = [_cluster(each, clean, now) for each in gathered.values()]
+    shown = [_make_cluster(each, clean, now) for each in gathered.values()]
     shown.sort(key=lambda each: (-each.weight, -each.count, each.cluster_id))
     cohesions = ((name, cohesion_of(each, clusters, now=now, rules=rules)) for name, each in tools)
     with_any = [each for each in cohesions if each[1].failures]
@@ -207,13 +207,13 @@ def boundaries_of(
             for name, cohesion in with_any[:limit]
         ],
         clustered_at=clusters.clustered_at,
-        unclustered=sum(not clusters.knows(axis) for axis in book.axes),
+        unclustered=sum(not clusters.knows_axis(axis) for axis in book.axes),
     )
 
 
-def _cluster(gathered: _Gathered, clean: Clean, now: datetime) -> m.AxisCluster:
+def _make_cluster(gathered: _Gathered, clean: Clean, now: datetime) -> m.AxisCluster:
     members = [
-        m.AxisMember(axis=clean(each.spelled), **each.tally.shown(now).model_dump())
+        m.AxisMember(axis=clean(each.spelled), **each.tally.show_count(now).model_dump())
         for each in gathered.members
     ]
     members.sort(key=lambda each: (-each.count, -each.weight, each.axis))
@@ -235,7 +235,7 @@ def _cluster(gathered: _Gathered, clean: Clean, now: datetime) -> m.AxisCluster:
 def _co_occurrences(
     book: AxisBook, clusters: AxisClusters, clean: Clean, now: datetime
 ) -> list[m.CoOccurrence]:
-    """Pairs of axes, summed over pairs of clusters; within one cluster there is none."""
+    """Pairs of axes, summed over pairs of clusters; pairs within one cluster are left out."""
     summed: dict[tuple[str, str], list[Tally]] = {}
     names: dict[str, str] = {}
     for key, tally in book.pairs.items():

@@ -68,7 +68,7 @@ class ConsolidatedPattern(BaseModel):
     subjects: list[str] = Field(default_factory=list)
     """What the leader speaks of (`subjects_of`), sorted."""
     embedder: str = ""
-    """Fingerprint of what made `centre`; empty while there is none."""
+    """Fingerprint of what made `centre`; empty without a centre."""
     centre: str = ""
     """The leader's vector: unit length, float16, base64. Empty until one is needed."""
     members: str = ""
@@ -93,7 +93,7 @@ class ConsolidatedPattern(BaseModel):
     first_seen: datetime | None = None
     last_seen: datetime | None = None
 
-    def vector(self, embedder: str) -> Vector | None:
+    def vector_of(self, embedder: str) -> Vector | None:
         """Return the centre, shape (dimension,), if this embedder made it."""
         if not self.centre or self.embedder != embedder:
             return None
@@ -105,7 +105,7 @@ class ConsolidatedPattern(BaseModel):
         self.centre = base64.b64encode(vector.astype("<f2").tobytes()).decode()
         self.embedder = embedder
 
-    def marks(self) -> set[bytes]:
+    def member_marks(self) -> set[bytes]:
         """Return the marks of its members."""
         raw = base64.b64decode(self.members)
         return {raw[at : at + _MARK_BYTES] for at in range(0, len(raw), _MARK_BYTES)}

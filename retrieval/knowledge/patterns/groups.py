@@ -23,7 +23,7 @@ from retrieval.knowledge.tool.causes import (
     Cause,
     are_one_category,
     are_repaired_otherwise,
-    contradict,
+    contradict_errors,
     is_one_cause,
 )
 
@@ -64,9 +64,9 @@ class Grouped:
         """Return whether any of its failures has this cause."""
         return cause.is_told and any(is_one_cause(cause, each) for each in self.causes)
 
-    def contradicts(self, failure: Failure) -> bool:
-        """Return whether the failure says something else, or was repaired otherwise."""
-        return contradict(self.pattern.places, failure.places) or any(
+    def is_contradicted(self, failure: Failure) -> bool:
+        """Return whether the failure states something else, or was repaired otherwise."""
+        return contradict_errors(self.pattern.places, failure.places) or any(
             are_repaired_otherwise(failure.cause, each) for each in self.causes
         )
 
@@ -90,10 +90,10 @@ class _Groups:
     def add_centre(self, group: Grouped) -> None:
         """Have a group found by its vector, if it has any."""
         pattern = group.pattern
-        if (centre := pattern.vector(pattern.embedder)) is not None:
+        if (centre := pattern.vector_of(pattern.embedder)) is not None:
             self._centres.setdefault(_kin_of(pattern), []).append((group, centre))
 
-    def like(self, failure: Failure) -> Grouped | None:
+    def find_group(self, failure: Failure) -> Grouped | None:
         """Return the group whose leader has the failure's words."""
         return self._by_leader.get((failure.category, plain_signature(failure.signature)))
 
@@ -101,8 +101,8 @@ class _Groups:
         """Return the first group that has the failure's cause."""
         return next((each for each in self.all if each.has_cause(failure.cause)), None)
 
-    def nearest(self, failure: Failure, vector: Vector | None) -> Grouped | None:
-        """Return the nearest group that says nothing else, of equal ones the last."""
+    def nearest_group(self, failure: Failure, vector: Vector | None) -> Grouped | None:
+        """Return the nearest group that states nothing else, of equal ones the last."""
         near = self._centres.get(_kin_of(failure))
         if vector is None or not near:
             return None
@@ -112,12 +112,12 @@ class _Groups:
             group, _ = near[place]
             if similarities[place] < MIN_SIMILARITY:
                 break
-            if not group.contradicts(failure):
+            if not group.is_contradicted(failure):
                 return group
         return None
 
 
-async def grouped(
+async def group_failures(
     tool: ToolKey,
     previous: Iterable[ConsolidatedPattern],
     failures: Iterable[Failure],
@@ -129,25 +129,25 @@ async def grouped(
     looked at. `open_model` is called where vectors must decide between several places.
     """
     groups = _Groups(Grouped(each) for each in sorted(previous, key=lambda e: e.pattern_id))
-    homes = {mark: group for group in groups.all for mark in group.pattern.marks()}
+    homes = {mark: group for group in groups.all for mark in group.pattern.member_marks()}
     still_open = []
     for failure in sorted(failures, key=_most_frequent_first)[:MAX_FAILURES]:
         home = homes.get(mark_of(failure.document_id))
         if home is None or not are_one_category(home.pattern.category, failure.category):
-            home = groups.like(failure)
+            home = groups.find_group(failure)
         if home is None:
             still_open.append(failure)
         else:
             home.add(failure)
-    still_open = _joined(groups, still_open)
-    vectors, made_by = await _vectors(groups.all, still_open, open_model)
+    still_open = _join_groups(groups, still_open)
+    vectors, made_by = await _embed_failures(groups.all, still_open, open_model)
     for group in groups.all:
         groups.add_centre(group)
     for failure in still_open:
         found = (
-            groups.like(failure)
+            groups.find_group(failure)
             or groups.of_cause(failure)
-            or groups.nearest(failure, vectors.get(failure.signature))
+            or groups.nearest_group(failure, vectors.get(failure.signature))
         )
         if found is None:
             named = (tool.server_name or "", tool.tool_name, failure.category, failure.signature)
@@ -171,7 +171,7 @@ async def grouped(
     return sorted(kept, key=lambda each: each.pattern.pattern_id), len(vectors)
 
 
-def _joined(groups: _Groups, failures: Iterable[Failure]) -> list[Failure]:
+def _join_groups(groups: _Groups, failures: Iterable[Failure]) -> list[Failure]:
     """Put failures where their cause is; return those that are left."""
     left = []
     for failure in failures:
@@ -200,7 +200,7 @@ def _oldest_first(group: Grouped) -> tuple[bool, float, str]:
     return (seen is None, seen.timestamp() if seen else 0.0, group.pattern.pattern_id)
 
 
-async def _vectors(
+async def _embed_failures(
     groups: Sequence[Grouped],
     failures: Sequence[Failure],
     open_model: Callable[[], Awaitable[Embedder]],
@@ -216,7 +216,7 @@ async def _vectors(
         return {}, ""
     embedder = await open_model()
     rivals = [group.pattern for group in groups if _kin_of(group.pattern) in open_kin]
-    lacking = [each for each in rivals if each.vector(embedder.fingerprint) is None]
+    lacking = [each for each in rivals if each.vector_of(embedder.fingerprint) is None]
     texts = list(wanted | dict.fromkeys(each.leader for each in lacking))
     found = dict(zip(texts, await embedder.embed(texts, "document"), strict=True))
     for each in lacking:
@@ -224,7 +224,7 @@ async def _vectors(
     return found, embedder.fingerprint
 
 
-def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
+def merge_group(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
     """Return the pattern with counts, agents, examples and lesson of its failures."""
     pattern = group.pattern
     failures = sorted(group.failures, key=_most_frequent_first)

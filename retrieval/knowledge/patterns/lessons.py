@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, Example
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.knowledge.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.knowledge.patterns.consolidation import (
     MASK,
@@ -18,13 +18,13 @@ from retrieval.knowledge.patterns.consolidation import (
 )
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.rewrites.edits import Clamp, Edit, Remove, Replace
-from retrieval.knowledge.rewrites.sentences import lesson_of, shown, spoken
+from retrieval.knowledge.rewrites.sentences import lesson_of, show_json, speak_path
 from retrieval.knowledge.tool.causes import NO_CHANGES, Changes, correction_of
-from retrieval.knowledge.tool.record import ToolRecord, concrete, may_be_told
+from retrieval.knowledge.tool.record import ToolRecord, concrete_bound, may_be_told
 from retrieval.knowledge.tool.repairs import open_example
 from retrieval.knowledge.tool.rules import SignatureKnowledge, rule_trials
-from retrieval.knowledge.values.parameters import ParameterView, place_of
-from retrieval.knowledge.values.scalars import number, same_value, type_of
+from retrieval.knowledge.values.parameters import ParameterView, written_place
+from retrieval.knowledge.values.scalars import same_value, type_of, write_number
 from retrieval.knowledge.values.texts import is_number
 
 _UNCHANGED = "The same call, made again later, worked."
@@ -52,17 +52,18 @@ def lesson_of_pattern(
     enough and may be shown, a general one before one about a single value; else what repairs have
     in common, without values. Without any the lesson is what the category states.
     """
-    known = _known(record, [each.signature for each in failures])
+    known = _known_signatures(record, [each.signature for each in failures])
     changes = _told_changes(failures, record)
     places = _places_of(pattern, failures)
-    told, seen = _told_rule(known, record), correction_of(changes, places)
+    told = _told_rule(known, record)
+    seen = correction_of(changes, places)
     mends = sum(each.mends for each in known if each.examples)
     if mends >= _SEVERAL and not any(each.is_structural for each in changes.values()):
         seen = _EACH_OTHERWISE.format(mends)
     return Lesson(
         lesson=told or _BY_CATEGORY.get(pattern.category, seen),
-        example=_example(known, changes, _names(failures, record), record),
-        mistake=_mistake(pattern, places, changes),
+        example=_choose_example(known, changes, _public_names(failures, record), record),
+        mistake=_describe_mistake(pattern, places, changes),
         correction=told or seen,
     )
 
@@ -73,13 +74,17 @@ def _told_rule(known: Sequence[SignatureKnowledge], record: ToolRecord) -> str:
             share is None,
             share is None and any(isinstance(edit, Replace) for edit in rule.edits),
             -rule.repairs,
-            lesson_of(rule.edits, share) if share else _text(rule.edits, each.faults, record),
+            lesson_of(rule.edits, share)
+            if share
+            else _describe_edits(rule.edits, each.faults, record),
         )
         for each in known
         for rule, share in each.told_rules()
         if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE
     ]
-    return min(told)[-1] if told else ""
+    if told:
+        return min(told)[-1]
+    return ""
 
 
 def _places_of(
@@ -97,24 +102,28 @@ def _told_changes(failures: Sequence[Failure], record: ToolRecord) -> Changes:
     if not repaired:
         return NO_CHANGES
     most = max(repaired, key=lambda each: (each.mended + each.followed, each.document_id))
-    names = _names(failures, record)
+    names = _public_names(failures, record)
     return {
-        place: each for place, each in most.changes.items() if names.issuperset(_steps(place)[1:])
+        place: each
+        for place, each in most.changes.items()
+        if names.issuperset(_place_steps(place)[1:])
     }
 
 
-def _names(failures: Sequence[Failure], record: ToolRecord) -> set[str]:
+def _public_names(failures: Sequence[Failure], record: ToolRecord) -> set[str]:
     """Return the names that schema and errors say, which everyone may hear."""
     schema = record.tool.input_schema if record.tool is not None else None
     names = set(WORD.findall(json.dumps(schema))) if schema else set[str]()
-    return names.union(name for each in failures for place in each.places for name in _steps(place))
+    return names.union(
+        name for each in failures for place in each.places for name in _place_steps(place)
+    )
 
 
-def _steps(place: str) -> list[str]:
+def _place_steps(place: str) -> list[str]:
     return STEP.sub("", place).split(".")
 
 
-def _example(
+def _choose_example(
     known: Sequence[SignatureKnowledge], changes: Changes, names: set[str], record: ToolRecord
 ) -> Example | None:
     """Return what failed and what worked in the repair that most sessions made.
@@ -122,11 +131,11 @@ def _example(
     Where no several sessions repaired alike it is the latest repair, our own too, in the
     parameters that it changed: of values those that the schema states, of others the type.
     """
-    repairs = [repair for each in known for repair in each.learned()]
+    repairs = [repair for each in known for repair in each.learned_repairs()]
     if repairs:
         failed, successful = open_example(max(repairs, key=lambda each: each.sessions))
         return Example(failed=failed, successful=successful)
-    changed = {_steps(place)[0] for place in changes}
+    changed = {_place_steps(place)[0] for place in changes}
     examples = [
         each
         for signature in known
@@ -138,24 +147,24 @@ def _example(
     latest = max(examples, key=lambda each: (each.at, each.execution_id))
     view = record.schema_view()
 
-    def opened(call: JsonObject) -> JsonObject:
+    def open_call(call: JsonObject) -> JsonObject:
         return {
-            name: _opened(value, view.parameters.get(name) if view else None, names)
+            name: _show_value(value, view.parameters.get(name) if view else None, names)
             for name, value in call.items()
             if name in changed
         }
 
-    return Example(failed=opened(latest.failed), successful=opened(latest.mended))
+    return Example(failed=open_call(latest.failed), successful=open_call(latest.mended))
 
 
-def _opened(value: JsonValue, stated: ParameterView | None, names: set[str]) -> JsonValue:
+def _show_value(value: JsonValue, stated: ParameterView | None, names: set[str]) -> JsonValue:
     """Return a value that the schema states as it is, of another its type, names that are known."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, dict) and value and names.issuperset(value):
-        return {name: _opened(each, None, names) for name, each in value.items()}
+        return {name: _show_value(each, None, names) for name, each in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return [_opened(value[0], None, names)]
+        return [_show_value(value[0], None, names)]
     if stated is not None:
         listed = [*stated.allowed, stated.default, stated.minimum, stated.maximum]
         if any(each is not None and same_value(value, each) for each in listed):
@@ -163,7 +172,7 @@ def _opened(value: JsonValue, stated: ParameterView | None, names: set[str]) -> 
     return f"<{type_of(value)}>"
 
 
-def _mistake(
+def _describe_mistake(
     pattern: ConsolidatedPattern, places: Mapping[str, FaultKind], changes: Changes
 ) -> str:
     """Return what is wrong with such calls: where, else what repairs changed."""
@@ -181,48 +190,49 @@ def _mistake(
     return "; ".join(parts) or _KINDS.get(pattern.category, wording)
 
 
-def _text(edits: list[Edit], faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
-    said = (_said(edit, faults.get(place_of(edit.path)), record) for edit in edits)
+def _describe_edits(edits: list[Edit], faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
+    said = (_describe_edit(edit, faults.get(written_place(edit.path)), record) for edit in edits)
     return " ".join(dict.fromkeys(said)) or _UNCHANGED
 
 
-def _said(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:
+def _describe_edit(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:
     match edit:
         case Replace() if fault == "out_of_range" and is_number(edit.value):
             seen = ""  # a number of one call is no lesson for another
         case Replace():
-            before, value = shown(edit.before), shown(edit.value)
-            seen = f"For {spoken(edit.path)}, {value} worked instead of {before}."
+            before = show_json(edit.before)
+            value = show_json(edit.value)
+            seen = f"For {speak_path(edit.path)}, {value} worked instead of {before}."
         case Clamp() if (edit.minimum, edit.maximum) == (None, None):
-            return _bounds(edit, record)
+            return _describe_bounds(edit, record)
         case Remove() if fault != "unexpected":
-            seen = f"Without {spoken(edit.path)} the call worked."
+            seen = f"Without {speak_path(edit.path)} the call worked."
         case _:
             return lesson_of([edit])
     # What holds for all values, as far as the error states what is wrong.
     rule = ""
     if fault == "out_of_range":
-        rule = _bounds(Clamp(name=edit.name, inside=edit.inside), record)
+        rule = _describe_bounds(Clamp(name=edit.name, inside=edit.inside), record)
     elif fault == "not_allowed":
-        rule = f"{spoken(edit.path)} must be one of the allowed values."
+        rule = f"{speak_path(edit.path)} must be one of the allowed values."
     return " ".join(filter(None, (rule, seen)))
 
 
-def _bounds(edit: Clamp, record: ToolRecord) -> str:
+def _describe_bounds(edit: Clamp, record: ToolRecord) -> str:
     """Bounds that the schema states; else what is known to have worked within them."""
-    known = concrete(record, edit)
+    known = concrete_bound(record, edit)
     view = record.schema_view()
     stated = view.parameters.get(edit.name) if view is not None else None
     if stated is not None and (stated.minimum, stated.maximum) != (None, None):
         return lesson_of([known])
-    low = f"from {number(known.minimum)}" if known.minimum is not None else ""
-    high = f"up to {number(known.maximum)}" if known.maximum is not None else ""
+    low = f"from {write_number(known.minimum)}" if known.minimum is not None else ""
+    high = f"up to {write_number(known.maximum)}" if known.maximum is not None else ""
     worked = " ".join(filter(None, (low, high)))
     return lesson_of([edit]) + (f" Values {worked} worked." if worked else "")
 
 
-def _known(record: ToolRecord, signatures: Sequence[str]) -> list[SignatureKnowledge]:
-    found = map(record.knowledge.signature, signatures) if record.knowledge else ()
+def _known_signatures(record: ToolRecord, signatures: Sequence[str]) -> list[SignatureKnowledge]:
+    found = map(record.knowledge.find_signature, signatures) if record.knowledge else ()
     return [each for each in found if each is not None]
 
 
@@ -279,11 +289,13 @@ def _kind_or_wording(pattern: ConsolidatedPattern) -> str:
     wording = " ".join(MASK.sub("…", pattern.leader).split())
     wording = wording.removeprefix(f"{pattern.tool_name}: ").lstrip("…:;, ")[:_MAX_WORDING]
     has_words = len(_PLAIN_WORD.findall(wording)) >= _LEAST_WORDS
-    return wording if has_words or (wording and not kind) else kind or "fails"
+    if has_words or (wording and not kind):
+        return wording
+    return kind or "fails"
 
 
 def _wrong_places(places: Mapping[str, FaultKind]) -> str:
-    by_fault = gathered((_WRONG[fault], place) for place, fault in sorted(places.items()))
+    by_fault = gather_values((_WRONG[fault], place) for place, fault in sorted(places.items()))
     said = []
     for wrong, found in by_fault.items():
         more = [f"{len(found) - _MAX_NAMED} more"] if len(found) > _MAX_NAMED else []

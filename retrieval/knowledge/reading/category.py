@@ -13,7 +13,7 @@ from typing import Any
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval import compiled, read_table
+from retrieval import compiled, read_word_table
 
 _READ = 1_200
 """Characters that are searched: what follows is context, and holds the words of other errors."""
@@ -60,20 +60,20 @@ def _one_of(patterns: Iterable[str], flags: int = 0) -> re.Pattern[str]:
     return re.compile("|".join(patterns), flags)
 
 
-def _words(row: dict[str, Any]) -> _Words:
+def _read_words(row: dict[str, Any]) -> _Words:
     phrases = [part.strip().replace("_", " ") for part in row["phrases"].split(";")]
     pattern = "|".join(row["patterns"]) if "patterns" in row else None
     reading = CategoryReading(row["category"], row["confidence"])
     return _Words(reading, [phrase for phrase in phrases if phrase], pattern)
 
 
-_TABLE = read_table("knowledge/reading/categories.toml")
+_TABLE = read_word_table("knowledge/reading/categories.toml")
 _PATTERNS: dict[str, list[str]] = _TABLE["patterns"]
 _CLEAR = frozenset(_TABLE["codes"].pop("clear"))
 CODES: dict[str, ErrorCategory] = {
     code: category for category, codes in _TABLE["codes"].items() for code in codes
 }
-*_RULES, _OF_PARAMETERS = map(_words, _TABLE["rules"])
+*_RULES, _OF_PARAMETERS = map(_read_words, _TABLE["rules"])
 _USER_REJECTED = next(words for words in _RULES if words.reading.category == "user_rejected")
 _RATE_LIMITED = next(words for words in _RULES if words.reading.category == "rate_limited")
 _TYPES: list[tuple[str, ErrorCategory]] = [
@@ -100,7 +100,7 @@ _FAULT_NAMED = 0.85
 """The same of words about parameters next to a fault that a grammar found."""
 
 
-def categorise(
+def categorise_error(
     error_type: str,
     code: str,
     message: str,
@@ -113,8 +113,8 @@ def categorise(
 
     The code is of JSON-RPC, HTTP, POSIX or the tool's own, or empty; the message is bounded in
     length. Words that say how a value that was sent should be (`blames_value`) are surer than any
-    other: `timeout must be an integer` is no time-out. A policy says no to values too, but not for
-    their form (`blames_form`).
+    other: `timeout must be an integer` is no time-out. A policy states no to values too, but not
+    for their form (`blames_form`).
     """
     if error_type in _OF_ITSELF:
         return CategoryReading(error_type, 1.0)
@@ -158,7 +158,9 @@ def _by_words(start: str, plain: str, *, has_faults: bool) -> CategoryReading:
 def _unless_too_fast(reading: CategoryReading, plain: str) -> CategoryReading:
     """GitHub and Google show with 403, too, that a caller is too fast."""
     is_too_fast = reading.category == "permission_denied" and _RATE_LIMITED.are_in(plain)
-    return _RATE_LIMITED.reading if is_too_fast else reading
+    if is_too_fast:
+        return _RATE_LIMITED.reading
+    return reading
 
 
 def code_within(details: JsonValue) -> str:
@@ -191,7 +193,7 @@ def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
 
 
 # ------------------------------------------------------------------ refusals
-_REFUSALS = read_table("knowledge/reading/refusals.toml")
+_REFUSALS = read_word_table("knowledge/reading/refusals.toml")
 _FORMS = [
     (pattern, str(row["kind"])) for row in _REFUSALS["refusals"] for pattern in row["patterns"]
 ]

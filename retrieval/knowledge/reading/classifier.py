@@ -35,14 +35,16 @@ _EMBEDDED = 600
 Weights = NDArray[np.float32]
 
 
-def text_of(message: str) -> str:
+def embedded_words(message: str) -> str:
     """Return what of a message is embedded: its plain words, without frames and marks."""
     return plain_words(message).strip()[:_EMBEDDED] or "-"
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryHead:
-    """Categories by the embedding, the terms and the grammar's reading of `text_of(message)`.
+    """Categories by the embedding, the terms and the grammar's reading of a message's words.
+
+    The words are those that `embedded_words` returns.
 
     All weights are float32: `weights` has shape (categories, dimension) and `bias` (categories,);
     `terms` holds a row of shape (categories,) for each term, which are added up and divided by
@@ -65,7 +67,9 @@ class CategoryHead:
     def load(cls, embedder_name: str) -> "CategoryHead | None":
         """Return the shipped head; None when it was fitted on another embedder's vectors."""
         head = shipped_head()
-        return head if head.embedder == embedder_name else None
+        if head.embedder == embedder_name:
+            return head
+        return None
 
     @classmethod
     def of_json(cls, text: str) -> "CategoryHead":
@@ -77,16 +81,16 @@ class CategoryHead:
             categories=tuple(raw["categories"]),
             weights=np.asarray(raw["weights"], dtype=np.float32),
             bias=np.asarray(raw["bias"], dtype=np.float32),
-            terms=_rows(raw["terms"]),
-            readings=_rows(raw["readings"]),
+            terms=_read_rows(raw["terms"]),
+            readings=_read_rows(raw["readings"]),
             temperature=float(raw["temperature"]),
             threshold=float(raw["threshold"]),
         )
 
-    def probabilities(
+    def category_probabilities(
         self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
     ) -> Weights:
-        """The calibrated probability of each category, shape (categories,), in their order."""
+        """Return the calibrated probability of each category, shape (categories,)."""
         logits = self.weights @ vector + self.bias
         known = [row for term in terms_of(text) if (row := self.terms.get(term)) is not None]
         if known:
@@ -96,22 +100,22 @@ class CategoryHead:
         powers = np.exp((logits - logits.max()) / self.temperature)
         return cast("Weights", powers / powers.sum())
 
-    def classify(
+    def classify_error(
         self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
     ) -> CategoryReading:
         """Return the likeliest category with its probability; `unknown` below the threshold.
 
-        `vector` is the embedding of `text`, the `text_of` the message, of unit length; `read_as`
-        what the grammar took it for, as evidence, of which `unknown` is none.
+        `text` is what `embedded_words` returns for the message, and `vector` its embedding, of unit
+        length. `read_as` is what the grammar took the message for; `unknown` is no evidence.
         """
-        probabilities = self.probabilities(vector, text, read_as)
+        probabilities = self.category_probabilities(vector, text, read_as)
         best = int(probabilities.argmax())
         probability = float(probabilities[best])
         likely = probability >= self.threshold
         return CategoryReading(self.categories[best] if likely else "unknown", probability)
 
 
-def _rows(raw: dict[str, list[float]]) -> dict[str, Weights]:
+def _read_rows(raw: dict[str, list[float]]) -> dict[str, Weights]:
     return {name: np.asarray(row, dtype=np.float32) for name, row in raw.items()}
 
 

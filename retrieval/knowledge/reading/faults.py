@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from aftercall.json_values import JsonValue
-from retrieval import compiled, read_table
+from retrieval import compiled, read_word_table
 from retrieval.knowledge.reading.embedded import MAX_LITERAL
 from retrieval.knowledge.reading.unwrap import Complaint, Position, complaints_of
 from retrieval.knowledge.values.parameters import JsonType, Path
@@ -93,11 +93,8 @@ def json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
 
 
 _ARTICLE = re.compile(r"^(?:an?|the|one of|type|of type|valid) ", re.IGNORECASE)
-_TYPE_STARTS: list[tuple[str, JsonType]] = [
-    ("[]", "array"), ("map[", "object"), ("list<", "array"), ("array<", "array"),
-    ("map<", "object"), ("struct ", "object"), ("vec<", "array"), ("dict[", "object"),
-    ("list[", "array"), ("tuple[", "array"), ("set[", "array"),
-]  # fmt: skip
+_OF_ARRAYS = ("[]", "list<", "array<", "vec<", "list[", "tuple[", "set[")
+_OF_OBJECTS = ("map[", "map<", "struct ", "dict[")
 
 
 def _json_type(name: str) -> JsonType | None:
@@ -105,9 +102,12 @@ def _json_type(name: str) -> JsonType | None:
     while article := _ARTICLE.match(name):
         name = name[article.end() :]
     low = name.strip().lower()
-    start = next((kind for text, kind in _TYPE_STARTS if low.startswith(text)), None)
+    if low.startswith(_OF_ARRAYS):
+        return "array"
+    if low.startswith(_OF_OBJECTS):
+        return "object"
     bare = low.partition("<")[0].strip("'\"`[]*")  # `java.util.ArrayList<java.lang.String>`
-    return start or _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
+    return _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
 
 
 def quoted_in(text: str) -> list[str]:
@@ -121,15 +121,15 @@ def values_in(text: str) -> tuple[JsonValue, ...]:
     `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`.
     """
     if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
-        return tuple(_scalar(part) for part in text[1:-1].split())  # as Go prints it
+        return tuple(_read_scalar(part) for part in text[1:-1].split())  # as Go prints it
     text = text.strip().rstrip(".").strip("[](){} ")
     if in_quotes := quoted_in(text):
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
-    return tuple(_scalar(part) for part in parts if part and len(part) <= 100)
+    return tuple(_read_scalar(part) for part in parts if part and len(part) <= 100)
 
 
-def _scalar(text: str) -> JsonValue:
+def _read_scalar(text: str) -> JsonValue:
     text = text.strip()
     if re.fullmatch(r"-?\d{1,15}", text):
         return int(text)
@@ -138,10 +138,10 @@ def _scalar(text: str) -> JsonValue:
 
 def _scalar_in(text: str) -> JsonValue:
     """Return a value as a message writes it, without its marks."""
-    return {"true": True, "false": False}.get(text.lower(), _scalar(_said(text)))
+    return {"true": True, "false": False}.get(text.lower(), _read_scalar(_unquote_value(text)))
 
 
-def number_of(value: JsonValue) -> float | None:
+def read_number(value: JsonValue) -> float | None:
     """Return a number, also as messages write it: `10`, `-1.5`, `1,000`.
 
     None for `1.2.3` and the like.
@@ -155,9 +155,9 @@ def number_of(value: JsonValue) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def is_number(text: str) -> bool:
+def is_written_number(text: str) -> bool:
     """Return whether a text is a number as people write it."""
-    return len(text) <= _LONGEST_NUMBER and number_of(text.strip()) is not None
+    return len(text) <= _LONGEST_NUMBER and read_number(text.strip()) is not None
 
 
 # ------------------------------------------------------------------ phrases
@@ -173,36 +173,41 @@ class Phrase:
     stops: bool
 
 
-_DIALECTS = read_table("knowledge/reading/dialects.toml")
+_DIALECTS = read_word_table("knowledge/reading/dialects.toml")
 _STOPPING = frozenset(_DIALECTS["unwrap"]["stops_at_first"])
 
 
-def _phrase(row: dict[str, Any]) -> Phrase:
+def _make_phrase(row: dict[str, Any]) -> Phrase:
     return Phrase(
-        f"(?im){row['pattern']}", row["fault"], tuple(row["cues"]), tuple(row.get("types", ())),
-        row.get("format"), row.get("dialect") in _STOPPING,
-    )  # fmt: skip
+        f"(?im){row['pattern']}",
+        row["fault"],
+        tuple(row["cues"]),
+        tuple(row.get("types", ())),
+        row.get("format"),
+        row.get("dialect") in _STOPPING,
+    )
 
 
-_TABLE = read_table("knowledge/reading/phrases.toml")
-PHRASES = {family: tuple(map(_phrase, rows)) for family, rows in _TABLE["families"].items()}
+_TABLE = read_word_table("knowledge/reading/phrases.toml")
+PHRASES = {family: tuple(map(_make_phrase, rows)) for family, rows in _TABLE["families"].items()}
 """Phrases by family, in the order in which they are tried."""
 _ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
-_FORMS = tuple(map(_phrase, _DIALECTS["forms"]))
+_FORMS = tuple(map(_make_phrase, _DIALECTS["forms"]))
 """Sentences of validators, which win over phrases of any tool."""
 _CUES = frozenset(cue for phrase in (*_ALL_PHRASES, *_FORMS) for cue in phrase.cues)
 
 
-def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
+def _invert_names(names: dict[str, list[str]]) -> dict[str, Any]:
     return {name: meaning for meaning, several in names.items() for name in several}
 
 
-_METHODS: dict[str, JsonType] = _turned(_TABLE["methods"])
-_TYPE_NAMES: dict[str, JsonType] = _turned(_TABLE["types"])
-FORMATS: dict[str, str] = _turned(_TABLE["formats"])
-_TYPE_FORMATS: dict[str, str] = _turned(_TABLE["type_formats"])
+_METHODS: dict[str, JsonType] = _invert_names(_TABLE["methods"])
+_TYPE_NAMES: dict[str, JsonType] = _invert_names(_TABLE["types"])
+FORMATS: dict[str, str] = _invert_names(_TABLE["formats"])
+_TYPE_FORMATS: dict[str, str] = _invert_names(_TABLE["type_formats"])
 _NAME = re.compile(_TABLE["parts"]["NAME"])
-_NOT_NAMES, _ROOTS = frozenset(_TABLE["words"]["no_names"]), frozenset(_TABLE["words"]["roots"])
+_NOT_NAMES = frozenset(_TABLE["words"]["no_names"])
+_ROOTS = frozenset(_TABLE["words"]["roots"])
 _INSTANCE = re.compile(
     r"^On instance(?P<place>(?:\[(?:\d{1,6}|'[^'\n\]]{1,64}')\]){1,8}):", re.MULTILINE
 )
@@ -213,7 +218,7 @@ def _of_complaint(complaint: Complaint) -> list[Fault]:
     for text, at in ((complaint.text, complaint.at), (complaint.whole, ())):
         rest = text
         found = []
-        for match, fault in _matched(_FORMS, text):
+        for match, fault in _match_phrases(_FORMS, text):
             rest = rest.replace(match, " ")
             keeps = complaint.is_weak and fault.path
             found.append(fault if keeps else put_at(at, fault))
@@ -225,7 +230,7 @@ def _of_complaint(complaint: Complaint) -> list[Fault]:
 
 
 def _clear_in(text: str) -> list[Fault]:
-    """Return what phrases say clearly, and of which parameter."""
+    """Return what phrases say clearly, and the parameter concerned."""
     return [
         fault
         for fault in read_text(text)
@@ -252,11 +257,11 @@ def read_complaints(text: str) -> list[Fault]:
     is_known = any(faults for _, faults in found)
     if not is_known and not any(each.at and not each.is_weak for each in complaints):
         return []
-    return [fault for each, faults in found for fault in faults or _otherwise(each)]
+    return [fault for each, faults in found for fault in faults or _match_otherwise(each)]
 
 
-def _otherwise(complaint: Complaint) -> list[Fault]:
-    """What phrases see in a complaint next to others that are written in a form of a dialect."""
+def _match_otherwise(complaint: Complaint) -> list[Fault]:
+    """Return what phrases find in a complaint next to what a dialect's form reads."""
     if complaint.at and not complaint.is_weak:
         return read_at(complaint.at, complaint.text)
     return list(read_text(complaint.whole))
@@ -267,7 +272,8 @@ _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re
 
 def read_at(place: Path, text: str) -> list[Fault]:
     """Return what a text states of the value at a place, which it may name or not."""
-    if formed := [put_at(place, fault) for _, fault in _matched(_FORMS, text)]:
+    formed = [put_at(place, fault) for _, fault in _match_phrases(_FORMS, text)]
+    if formed:
         return formed
     clear = [
         put_at(place, fault)
@@ -286,8 +292,11 @@ def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
     constant stated, that alternative is not the one whose name the value has.
     """
     unions = [fault.path for fault in faults if fault.of_union]
-    kept = [each for each in faults if each.of_union or each.kind != "invalid"
-            or each.path not in unions]  # fmt: skip
+    kept = [
+        each
+        for each in faults
+        if each.of_union or each.kind != "invalid" or each.path not in unions
+    ]
     for place in unions:
         below = [each for each in kept if each.path[: len(place)] == place and not each.of_union]
         tags = [each for each in below if each.kind == "not_allowed" and len(each.allowed) == 1]
@@ -303,7 +312,7 @@ def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
     return kept
 
 
-def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
+def _match_phrases(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
     """Yield the faults that phrases see in a text, each with its words."""
     low = text.lower()
     for phrase in phrases:
@@ -349,7 +358,9 @@ def _printed_names(message: str) -> tuple[str, ...]:
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return ()
     names = schema.get("properties") if isinstance(schema, dict) else None
-    return tuple(filter(lambda name: isinstance(name, str), names)) if names else ()
+    if names:
+        return tuple(filter(lambda name: isinstance(name, str), names))
+    return ()
 
 
 def path_of(name: str | None, above: str | None = None) -> Path:
@@ -365,20 +376,22 @@ def path_of(name: str | None, above: str | None = None) -> Path:
     if above:
         upper = [part for part in re.split(r"[./\[\]]+", above.strip("/.'\"` :")) if part]
         parts = [*(upper[1:] if upper and upper[0] in _ROOTS else upper), *parts]
-    return _steps(parts)
+    return _path_steps(parts)
 
 
 def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
-    name, at = groups.get("name"), groups.get("at")
+    name = groups.get("name")
+    at = groups.get("at")
     place = path_of(name, at)
     match phrase.fault:
         case "missing" | "unexpected" as kind:
             names = [name]
             if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
                 names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
-            known = tuple(quoted_in(groups.get("known", ""))) or _listed(groups.get("known", ""))
-            near = _bare(groups.get("near"))
+            listed = groups.get("known", "")
+            known = tuple(quoted_in(listed)) or _list_names(listed)
+            near = _without_quotes(groups.get("near"))
             if near is not None and (others := _or_else(match)):
                 near, known = None, tuple(filter(None, (near, *others)))
             rival = next(map(str, path_of(groups.get("rival"))), None)
@@ -394,9 +407,10 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
         case "twice":
             yield Fault("unexpected", rival=name)
         case kind:
-            value, near = groups.get("value"), groups.get("near")
+            value = groups.get("value")
+            near = groups.get("near")
             if value is not None and phrase in _FORMS:
-                value = _said(value)
+                value = _unquote_value(value)
             if index := groups.get("index"):
                 place = (*place, int(index))
             given = json_types([groups.get("given", "")])
@@ -409,19 +423,21 @@ _OR = re.compile(r"\A['\"`]?(?:,? (?:or )?['\"`][^'\"`\n]{1,64}['\"`]){1,8}")
 
 
 def _or_else(match: re.Match[str]) -> list[str]:
-    """Return what a message names beside the near name: `Did you mean "from" or "to"?`."""
+    """Return what a message names next to the near name: `Did you mean "from" or "to"?`."""
     more = _OR.match(match.string[match.end("near") :])
-    return [name for name in quoted_in(more[0].lstrip("'\"`")) if name.strip()] if more else []
+    if more:
+        return [name for name in quoted_in(more[0].lstrip("'\"`")) if name.strip()]
+    return []
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _list_names(text: str) -> tuple[str, ...]:
     return tuple(_NAME.findall(text)) if "," in text else ()
 
 
 _ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
 
 
-def _said(text: str) -> str:
+def _unquote_value(text: str) -> str:
     """Return a value without the marks around it; in double ones it is JSON."""
     if _ESCAPED.match(text):
         with suppress(ValueError):
@@ -432,7 +448,7 @@ def _said(text: str) -> str:
 _IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
 
 
-def _bare(text: str | None) -> str | None:
+def _without_quotes(text: str | None) -> str | None:
     return text and (quoted_in(text) or [text])[0]
 
 
@@ -447,7 +463,7 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -
         case "bound" | "empty" | "length" | "sign" | "beyond" | "exactly":
             return replace(_of_bound(kind, groups), path=fault.path, value_text=fault.value_text)
         case "multiple":
-            return replace(fault, multiple_of=number_of(groups["step"]))
+            return replace(fault, multiple_of=read_number(groups["step"]))
         case "bad_format":
             form = groups.get("format") or phrase.format or groups.get("like")
             known = FORMATS.get((form or "").lower(), form)
@@ -458,7 +474,8 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -
         case _:
             words = "_".join(groups.get("name", "").split())
             rival = next(map(str, path_of(groups.get("rival"), None)), None)
-            path, excludes = path_of(words, groups.get("at")), kind == "exclusive"
+            path = path_of(words, groups.get("at"))
+            excludes = kind == "exclusive"
             return replace(fault, path=path, rival=rival, excludes=excludes)
 
 
@@ -468,13 +485,17 @@ def _of_type(fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | No
     if form is not None:
         return replace(fault, kind="bad_format", expected_format=form)
     types = phrase.types or json_types(names)
-    return replace(fault, kind="wrong_type", expected_types=types) if types else None
+    if types:
+        return replace(fault, kind="wrong_type", expected_types=types)
+    return None
 
 
 def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
     if kind == "not_allowed":
         allowed = values_in(groups["values"])
-        return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
+        if allowed:
+            return replace(fault, kind="not_allowed", allowed=allowed)
+        return None
     if kind == "needs":
         path = path_of(f"'{groups['name']}'")
         needed = _scalar_in(groups["stated"])
@@ -486,7 +507,7 @@ def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None
     return None if is_word else stated
 
 
-def _ratio(text: str | None) -> float:
+def _read_ratio(text: str | None) -> float:
     above, _, below = (text or "0").partition("/")
     return float(above) / (float(below or 1) or 1)
 
@@ -497,9 +518,11 @@ def _type_format(name: str) -> str | None:
 
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
-    """Yield what Python states of the types of arguments, of which it names none."""
-    expected, given = phrase.types, groups.get("given") or groups.get("other")
-    left, right = groups.get("left", ""), groups.get("right", "")
+    """Yield what Python states of the types of arguments, which it does not name."""
+    expected = phrase.types
+    given = groups.get("given") or groups.get("other")
+    left = groups.get("left", "")
+    right = groups.get("right", "")
     if phrase.fault == "attribute":
         method = _METHODS.get(groups["attribute"])
         expected = (method,) if method else ()
@@ -507,16 +530,21 @@ def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
     elif phrase.fault == "mixed":  # a text or a list among numbers is what a caller got wrong
         kinds = {left, right}
         if kinds & {"int", "float"} and kinds & {"str", "list"}:
-            expected, given = ("number",), (kinds - {"int", "float"}).pop()
+            expected = ("number",)
+            given = (kinds - {"int", "float"}).pop()
         elif "list" in kinds and len(kinds) == 2:
-            expected, given = ("array",), (kinds - {"list"}).pop()
+            expected = ("array",)
+            given = (kinds - {"list"}).pop()
     elif phrase.fault == "joined":  # to a text or a list; a number in a text is to be a number
-        expected, given = ("string" if left == "str" else "array",), right
+        expected = ("string" if left == "str" else "array",)
+        given = right
         if right in ("int", "float") and left == "str":
-            expected, given = ("number",), "str"
+            expected = ("number",)
+            given = "str"
     elif given is None:  # of a sequence
         yield Fault("wrong_type", expected_types=expected, given_types=("string", "array"))
-    if types := json_types([given or ""]):
+    types = json_types([given or ""])
+    if types:
         yield Fault("wrong_type", expected_types=expected, given_types=types)
 
 
@@ -524,37 +552,46 @@ def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
     if kind == "length":
         return Fault("out_of_range", of_length=True)
     if kind == "exactly":
-        exact = number_of(groups["high"])
-        return beyond((), exact, exact, of_length=True)
+        exact = read_number(groups["high"])
+        return beyond_bound((), exact, exact, of_length=True)
     if kind == "beyond":
-        limit, sent = _ratio(groups["limit"]), _ratio(groups["value"])
+        limit = _read_ratio(groups["limit"])
+        sent = _read_ratio(groups["value"])
         ends = (limit, None) if sent < limit else (None, limit)
-        return beyond((), *ends, of_length="length" in groups)
+        return beyond_bound((), *ends, of_length="length" in groups)
     if kind == "empty":
-        return beyond((), 1, None, of_length=True)
+        return beyond_bound((), 1, None, of_length=True)
     if kind == "sign":
-        return beyond((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
-    low, high = number_of(groups.get("low")), number_of(groups.get("high"))
+        return beyond_bound((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
+    low = read_number(groups.get("low"))
+    high = read_number(groups.get("high"))
     is_open = ("above" in groups and low is not None) or ("below" in groups and high is not None)
-    return beyond((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
+    return beyond_bound((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
 
 
-def beyond(
-    path: Path, low: float | None, high: float | None, *,
-    exclusive: bool = False, of_length: bool = False,
-) -> Fault:  # fmt: skip
+def beyond_bound(
+    path: Path,
+    low: float | None,
+    high: float | None,
+    *,
+    exclusive: bool = False,
+    of_length: bool = False,
+) -> Fault:
     """Return a number, length or count beyond a bound.
 
     `exclusive` where the bound itself is, too.
     """
     return Fault(
-        "out_of_range", path, of_length=of_length, exclusive=exclusive,
+        "out_of_range",
+        path,
+        of_length=of_length,
+        exclusive=exclusive,
         minimum=None if low is None else low + exclusive,
         maximum=None if high is None else high - exclusive,
-    )  # fmt: skip
+    )
 
 
-def _steps(parts: JsonValue | list[str]) -> Path:
+def _path_steps(parts: JsonValue | list[str]) -> Path:
     return tuple(
         int(part) if isinstance(part, str) and part.isdecimal() else part
         for part in (parts if isinstance(parts, list) else ())

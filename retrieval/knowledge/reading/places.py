@@ -19,7 +19,7 @@ from retrieval.knowledge.reading.unwrap import Position
 from retrieval.knowledge.values.forms import in_form
 from retrieval.knowledge.values.likeness import words_of
 from retrieval.knowledge.values.parameters import EVERY, Path, value_at
-from retrieval.knowledge.values.scalars import fits, type_of
+from retrieval.knowledge.values.scalars import fits_types, type_of
 
 _MAX_FOUND = 100
 _MAX_DEPTH = 12
@@ -27,9 +27,9 @@ _MAX_TEXT = 20_000
 """Characters of a call's text in which a position is looked for."""
 
 
-def place(fault: Fault, call: JsonObject) -> Fault:
+def place_fault(fault: Fault, call: JsonObject) -> Fault:
     """Return the fault with its place in the call, if its text can mean one place only."""
-    named = _named(fault, call)
+    named = _named_places(fault, call)
     found = named
     if not fault.path and fault.kind == "missing":
         return fault
@@ -38,10 +38,10 @@ def place(fault: Fault, call: JsonObject) -> Fault:
         sent = str(fault.path[-1])
         fault = Fault("wrong_type", value_text=sent, expected_types=("boolean",))
     if not named and fault.value_text is not None:
-        found = [at for at, value in _everything(call) if _says(value, fault.value_text)]
+        found = [at for at, value in _walk_values(call) if _shows_value(value, fault.value_text)]
     if not found and fault.value_text and len(fault.value_text) > 1:
         word = re.compile(rf"(?<![\w.-]){re.escape(fault.value_text)}(?![\w-])")
-        texts = [(at, value) for at, value in _everything(call) if isinstance(value, str)]
+        texts = [(at, value) for at, value in _walk_values(call) if isinstance(value, str)]
         found = [at for at, text in texts if word.search(text)]
     if fault.position is not None and len(found) != 1:
         at = _by_position(fault, call)
@@ -50,10 +50,10 @@ def place(fault: Fault, call: JsonObject) -> Fault:
         found = _by_names(fault, call)
     if not found and not fault.path and fault.kind == "bad_format" and fault.expected_format:
         form = fault.expected_format
-        texts = [(at, value) for at, value in _everything(call) if isinstance(value, str)]
+        texts = [(at, value) for at, value in _walk_values(call) if isinstance(value, str)]
         found = [at for at, text in texts if in_form(text, form) is not None]
     if len(found) > 1:
-        found = _narrowed(fault, call, found)
+        found = _narrow_places(fault, call, found)
     if len(found) != 1:
         return fault
     [path] = found
@@ -66,34 +66,47 @@ def place(fault: Fault, call: JsonObject) -> Fault:
     return replace(fault, path=path, guessed_place=is_inferred or fault.guessed_place)
 
 
-def strangers(fault: Fault, call: JsonObject) -> list[Fault]:
+def faults_of_others(fault: Fault, call: JsonObject) -> list[Fault]:
     """Return the faults of the other names next to the wrong one that are none of those listed."""
     around = value_at(call, fault.path[:-1]) if len(fault.path) > 1 else call
-    if fault.kind != "unexpected" or not fault.known or not isinstance(around, dict):
+    if fault.kind != "unexpected":
+        return []
+    if not fault.known:
+        return []
+    if not isinstance(around, dict):
         return []
     others = [key for key in islice(around, _MAX_FOUND) if key not in fault.known]
     return [replace(fault, path=(*fault.path[:-1], key), suggested=None) for key in others]
 
 
-def _named(fault: Fault, call: JsonObject) -> list[Path]:
+def _named_places(fault: Fault, call: JsonObject) -> list[Path]:
     """Return the places that the written path leads to.
 
     From the root, or else from inside the call.
     """
-    path, is_missing = fault.path, fault.kind == "missing"
+    path = fault.path
+    is_missing = fault.kind == "missing"
     for start in range(len(path)):
-        before, steps = path[:start], path[start:]
+        before = path[:start]
+        steps = path[start:]
         if is_missing and start == 1 and not _is_of_type(str(before[0])):
             continue  # what the missing one is in is missing itself
-        if found := list(islice(_walk(call, (), steps, is_missing=is_missing), _MAX_FOUND)):
-            return found if len(steps) > 1 or not is_missing else _in_object(fault, call, found)
-    if not path or (is_missing and len(path) == 1):
+        found = list(islice(_walk_path(call, (), steps, is_missing=is_missing), _MAX_FOUND))
+        if found:
+            if len(steps) > 1:
+                return found
+            if not is_missing:
+                return found
+            return _in_object(fault, call, found)
+    if not path:
         return []
-    inner = (at for at, value in _everything(call) if at and isinstance(value, dict))
+    if is_missing and len(path) == 1:
+        return []
+    inner = (at for at, value in _walk_values(call) if at and isinstance(value, dict))
     return [
         found
         for at in inner
-        for found in _walk(value_at(call, at), at, path, is_missing=is_missing)
+        for found in _walk_path(value_at(call, at), at, path, is_missing=is_missing)
     ][:_MAX_FOUND]
 
 
@@ -102,29 +115,32 @@ def _is_of_type(name: str) -> bool:
 
 
 def _in_object(fault: Fault, call: JsonObject, found: list[Path]) -> list[Path]:
-    """A missing name alone: in the object that position or listed names show, else in the call."""
+    """Return the place of a missing name: the object that position or names show."""
     if fault.position is None and not fault.known:
         return found
     at = _by_position(fault, call) or set(_by_names(fault, call))
-    return list(at) if len(at) == 1 else found
+    if len(at) == 1:
+        return list(at)
+    return found
 
 
-def _walk(value: JsonValue, done: Path, steps: Path, *, is_missing: bool) -> Iterator[Path]:
+def _walk_path(value: JsonValue, done: Path, steps: Path, *, is_missing: bool) -> Iterator[Path]:
     if not steps or len(done) > _MAX_DEPTH:
         yield done
         return
-    step, rest = steps[0], steps[1:]
+    step = steps[0]
+    rest = steps[1:]
     if isinstance(value, dict):
         key = _key_for(str(step), value)
         if is_missing and not rest:
             yield (*done, str(step) if key is None or key != step else key)
         elif key is not None:
-            yield from _walk(value[key], (*done, key), rest, is_missing=is_missing)
+            yield from _walk_path(value[key], (*done, key), rest, is_missing=is_missing)
     elif isinstance(value, list):
         indexes = range(len(value)) if step == EVERY else [step]
         for index in indexes:
             if isinstance(index, int) and index < len(value):
-                yield from _walk(value[index], (*done, index), rest, is_missing=is_missing)
+                yield from _walk_path(value[index], (*done, index), rest, is_missing=is_missing)
     elif done and not is_missing:
         yield done  # names of a union's members, behind the value
 
@@ -134,10 +150,12 @@ def _key_for(step: str, value: JsonObject) -> str | None:
         return step
     words = "".join(words_of(step))
     same = [key for key in islice(value, _MAX_FOUND) if words and "".join(words_of(key)) == words]
-    return same[0] if len(same) == 1 else None
+    if len(same) == 1:
+        return same[0]
+    return None
 
 
-def _everything(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
+def _walk_values(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
     """Yield all values of a call with their places, the outer ones first."""
     yield done, call
     if len(done) >= _MAX_DEPTH:
@@ -148,10 +166,10 @@ def _everything(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonVa
     elif isinstance(call, list):
         items = enumerate(call)
     for key, value in islice(items, _MAX_FOUND):
-        yield from _everything(value, (*done, key))
+        yield from _walk_values(value, (*done, key))
 
 
-def _says(value: JsonValue, text: str) -> bool:
+def _shows_value(value: JsonValue, text: str) -> bool:
     """Return whether a text shows a value: as it is, or as JSON or Python writes it."""
     if isinstance(value, str):
         return value == text or value.strip() == text
@@ -161,14 +179,14 @@ def _says(value: JsonValue, text: str) -> bool:
     return text in (str(value), json.dumps(value))
 
 
-def _narrowed(fault: Fault, call: JsonObject, found: Sequence[Path]) -> list[Path]:
-    """Of several places those whose values are as the fault states."""
+def _narrow_places(fault: Fault, call: JsonObject, found: Sequence[Path]) -> list[Path]:
+    """Return those of several places whose values are as the fault states."""
     kept = list(dict.fromkeys(found))
     if fault.value_text is not None:
-        said = [each for each in kept if _says(value_at(call, each), fault.value_text)]
+        said = [each for each in kept if _shows_value(value_at(call, each), fault.value_text)]
         kept = said or kept
     if fault.kind == "wrong_type" and fault.expected_types:
-        kept = [each for each in kept if not fits(value_at(call, each), fault.expected_types)]
+        kept = [each for each in kept if not fits_types(value_at(call, each), fault.expected_types)]
     if fault.kind == "bad_format" and (form := fault.expected_format):
         kept = [each for each in kept if in_form(str(value_at(call, each)), form) is not None]
     if fault.kind == "not_allowed" and fault.allowed:
@@ -177,10 +195,11 @@ def _narrowed(fault: Fault, call: JsonObject, found: Sequence[Path]) -> list[Pat
 
 
 def _by_names(fault: Fault, call: JsonObject) -> list[Path]:
-    """The objects whose other names are all of those that exist there, with the wrong name."""
-    name, known = (str(fault.path[-1]) if fault.path else None), set(fault.known)
+    """Return the objects that have all the other names that exist there."""
+    name = str(fault.path[-1]) if fault.path else None
+    known = set(fault.known)
     found = []
-    for at, value in _everything(call):
+    for at, value in _walk_values(call):
         if isinstance(value, dict) and value and (fault.kind == "missing") != (name in value):
             others = value.keys() - {name}
             if others <= known:
@@ -202,21 +221,21 @@ def _by_position(fault: Fault, call: JsonObject) -> set[Path]:
     position = fault.position
     if position is None:
         return set()
-    for written in _written(json.dumps(call), in_lines=position.line > 1):
+    for written in _written_forms(json.dumps(call), in_lines=position.line > 1):
         found = {
             at
             for text, tokens in written
-            for index in _indexes(text, position)
+            for index in _possible_indexes(text, position)
             for token in tokens
             if token.start in (index, index + 1) or token.end in (index, index + 1)
-            if (at := _agreed(fault, call, token)) is not None
+            if (at := _agreed_place(fault, call, token)) is not None
         }
         if found:
             return found
     return set()
 
 
-def _agreed(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
+def _agreed_place(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
     """Return the place of a token, if the fault can be about it."""
     value, path = value_at(call, token.path), token.path
     name = str(fault.path[-1]) if fault.path else None
@@ -226,9 +245,9 @@ def _agreed(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
         is_named = bool(path) and (name is None or path[-1] == name)
         return path if is_named and path[-1] != fault.rival and token.what == "key" else None
     if fault.value_text is not None:
-        shown = _says(value, fault.value_text) or (path and path[-1] == fault.value_text)
+        shown = _shows_value(value, fault.value_text) or (path and path[-1] == fault.value_text)
         return path if shown else None
-    if fault.expected_types and fits(value, fault.expected_types):
+    if fault.expected_types and fits_types(value, fault.expected_types):
         return None
     if fault.given_types and type_of(value) not in fault.given_types:
         return None
@@ -237,13 +256,13 @@ def _agreed(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
 
 
 @lru_cache(maxsize=16)
-def _written(call: str, *, in_lines: bool) -> list[list[tuple[str, list[_Token]]]]:
+def _written_forms(call: str, *, in_lines: bool) -> list[list[tuple[str, list[_Token]]]]:
     """Return the texts of a call with their tokens: as it came, then with its keys in order."""
     value = json.loads(call) if len(call) <= _MAX_TEXT else {}
     forms: list[dict[str, Any]] = [{"indent": 2}] if in_lines else [{}, {"separators": (",", ":")}]
     return [
         [
-            (text, _tokens(text))
+            (text, _read_tokens(text))
             for form in forms
             for as_ascii in (False, True)
             for text in [json.dumps(value, ensure_ascii=as_ascii, sort_keys=in_order, **form)]
@@ -255,7 +274,7 @@ def _written(call: str, *, in_lines: bool) -> list[list[tuple[str, list[_Token]]
 _LEXEME = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 
 
-def _tokens(text: str) -> list[_Token]:
+def _read_tokens(text: str) -> list[_Token]:
     """Return the keys and values of a JSON text, with the places that they are at."""
     tokens: list[_Token] = []
     around: list[tuple[int, Path, bool]] = []
@@ -274,14 +293,15 @@ def _tokens(text: str) -> list[_Token]:
             _, above, is_key = around[-1]
             here = above if is_key else (*above, int(here[-1]) + 1)
         elif is_key:
-            is_key, here = False, (*around[-1][1], json.loads(sign))
+            is_key = False
+            here = (*around[-1][1], json.loads(sign))
             tokens.append(_Token(*found.span(), here, "key"))
         elif sign != ":":
             tokens.append(_Token(*found.span(), here, "value"))
     return tokens
 
 
-def _indexes(text: str, position: Position) -> set[int]:
+def _possible_indexes(text: str, position: Position) -> set[int]:
     """Return the characters that a position may mean, counted in characters or in bytes."""
     lines = text.split("\n")
     if position.line > len(lines):

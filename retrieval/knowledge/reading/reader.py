@@ -4,8 +4,8 @@ Whether the call was refused *before it ran* decides if one that has effects may
 Words alone prove little: a tool that has done its work may fail on checking what came back, in the
 very phrases that refuse a call. So a message counts only
 
-- when the protocol says it (JSON-RPC -32602, HTTP 429), or a framework's frame around its check of
-  the arguments opens the message: only the code that calls the tool writes those; or
+- when the protocol states it (JSON-RPC -32602, HTTP 429), or a framework's frame around its check
+  of the arguments opens the message: only the code that calls the tool writes those; or
 - when a validator's words open the message and every fault fits the call: the missing name is
   missing, the refused one is there, and where the message shows the input, it is the call's own;
 
@@ -21,16 +21,16 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.knowledge.reading.category import CODES, UNREAD, categorise, code_within
+from retrieval.knowledge.reading.category import CODES, UNREAD, categorise_error, code_within
 from retrieval.knowledge.reading.embedded import embedded_json
 from retrieval.knowledge.reading.faults import (
     Fault,
-    is_number,
+    is_written_number,
     of_alternatives,
     read_complaints,
     read_text,
 )
-from retrieval.knowledge.reading.places import place, strangers
+from retrieval.knowledge.reading.places import faults_of_others, place_fault
 from retrieval.knowledge.reading.signature import (
     inner_text,
     signature_of,
@@ -152,11 +152,11 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     absent = {fault.path for fault in said if fault.kind == "missing" and fault.path}
     found = [f for f in said if f.kind in ("missing", "unexpected") or f.path not in absent]
     is_cut = are_arguments_cut(message, parameters)
-    tied = (_tied(place(fault, parameters), parameters, leaves) for fault in found)
+    tied = (_tie_fault(place_fault(fault, parameters), parameters, leaves) for fault in found)
     tied = (_of_number(fault, parameters) for fault in tied)
     placed = [f for f in tied if f.path or not f.given_types or f.value_text is not None]
-    placed += [each for fault in placed for each in strangers(fault, parameters)]
-    faults = tuple(_dedupe(_joined(list(_dedupe(of_alternatives(placed))))))
+    placed += [each for fault in placed for each in faults_of_others(fault, parameters)]
+    faults = tuple(_distinct_faults(_join_faults(list(_distinct_faults(of_alternatives(placed))))))
     # Of files or code of its own, and not of the call; but for a value of it.
     is_of_program = bool(_PRINTED.match(message) or _SENT_CODE.search(message))
     if is_of_program:
@@ -169,7 +169,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
             for f in faults
         )
     faults = () if is_cut else faults
-    reading = categorise(
+    reading = categorise_error(
         error.type,
         code,
         without_values(message, [text for _, text in leaves] + _missing_names(faults)),
@@ -181,11 +181,12 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         ),
     )
     if (below := _below_root(message, leaves)) is not None:
-        faults, reading = (below,), replace(reading, category="invalid_parameters")
-    faults = _placed(faults, reading.category, message, leaves)
+        faults = (below,)
+        reading = replace(reading, category="invalid_parameters")
+    faults = _place_faults(faults, reading.category, message, leaves)
     is_unplaced = not is_of_program and not any(fault.path for fault in faults)
     if is_unplaced and reading.category in _NAMING:
-        faults = (*faults, *_named(message, parameters))
+        faults = (*faults, *_named_fault(message, parameters))
     # What is neither sent nor missing may be anyone's data, and no name of a parameter.
     names = {
         str(part)
@@ -211,7 +212,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
 
 
 def _missing_names(faults: Sequence[Fault]) -> list[str]:
-    """Return names that are stated to be missing: `timeout` is no time-out."""
+    """Return the names that are stated to be missing: `timeout` is no time-out."""
     return [str(fault.path[-1]) for fault in faults if fault.kind == "missing" and fault.path]
 
 
@@ -286,10 +287,10 @@ _SHORTEST = 4
 """Characters of a value from which on it stands in a message by no chance."""
 
 
-def _placed(
+def _place_faults(
     faults: tuple[Fault, ...], category: ErrorCategory, message: str, leaves: list[tuple[Path, str]]
 ) -> tuple[Fault, ...]:
-    """The faults, where what names no place is about the only value of the call in the message."""
+    """Return the faults, without a place about the only value of the call in the message."""
     homeless = [f for f in faults if not f.path and f.kind in ("not_found", "not_allowed")]
     if any(fault.path for fault in faults) or (not homeless and category != "not_found"):
         return faults
@@ -316,7 +317,7 @@ _A_NAME = re.compile(
 _SHAPED = re.compile(r"[a-z0-9][A-Z_-]|_")
 
 
-def _named(message: str, parameters: JsonObject) -> Iterator[Fault]:
+def _named_fault(message: str, parameters: JsonObject) -> Iterator[Fault]:
     """Yield a fault of unknown kind for the one key of the call that a message names.
 
     A message names a key in marks, or where the key has the shape of a name and of no plain word.
@@ -385,16 +386,20 @@ def _of_type(fault: Fault, parameters: JsonObject) -> Path:
         for name, value in islice(parameters.items(), _MAX_LEAVES)
         if type_of(value) in fault.given_types
         and not (
-            isinstance(value, str) and fault.expected_types == ("number",) and not is_number(value)
+            isinstance(value, str)
+            and fault.expected_types == ("number",)
+            and not is_written_number(value)
         )
     ]
-    return (places[0],) if len(places) == 1 else ()
+    if len(places) == 1:
+        return (places[0],)
+    return ()
 
 
 _IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
 
 
-def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
+def _tie_fault(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     """Find the parameter of a fault that the message names only by value or in other words."""
     if fault.given_types and not fault.path and fault.value_text is None:
         return replace(fault, path=_of_type(fault, parameters))
@@ -425,7 +430,9 @@ def _of_number(fault: Fault, parameters: JsonObject) -> Fault:
     if not fault.of_length or not fault.path:
         return fault
     is_number = isinstance(value_at(parameters, fault.path), int | float)
-    return replace(fault, of_length=False) if is_number else fault
+    if is_number:
+        return replace(fault, of_length=False)
+    return fault
 
 
 def _is_null(parameters: JsonObject, path: Path) -> bool:
@@ -444,7 +451,9 @@ def _place_of_value(
     if fault.value_text[:1] in "[{":
         shown = islice(parameters.items(), _MAX_LEAVES)
         places += [(name,) for name, value in shown if _is_shown(value, fault.value_text)]
-    return places[0] if len(places) == 1 else None
+    if len(places) == 1:
+        return places[0]
+    return None
 
 
 def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
@@ -456,7 +465,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
             # Nothing is inside a plain value: pydantic names members of a union so (`limit.int`).
             return replace(fault, path=(name,))
         return fault
-    near = _called(str(name), parameters)
+    near = _parameter_called(str(name), parameters)
     if near is not None:
         return replace(fault, path=(near, *inside))
     own = [path for path, text in leaves if text == name]
@@ -469,7 +478,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
     return fault
 
 
-def _joined(faults: list[Fault]) -> list[Fault]:
+def _join_faults(faults: list[Fault]) -> list[Fault]:
     """Join two faults where one sentence states what is wrong and another what would be right."""
     for what in ("allowed", "suggested", "expected_format"):
         right = [f for f in faults if not f.path and getattr(f, what) and f.value_text is None]
@@ -489,7 +498,7 @@ def _joined(faults: list[Fault]) -> list[Fault]:
     return faults
 
 
-def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
+def _distinct_faults(faults: Iterable[Fault]) -> Iterator[Fault]:
     """Yield one fault per path and kind.
 
     A vague `invalid` yields to any clearer word on its path.
@@ -517,10 +526,12 @@ def _is_shown(value: JsonValue, text: str) -> bool:
     return text in (repr(value), canonical_json(value), json.dumps(value))
 
 
-def _called(name: str, parameters: JsonObject) -> str | None:
-    """The one parameter that a message calls `name` in its own words (`Page size`, `date`)."""
+def _parameter_called(name: str, parameters: JsonObject) -> str | None:
+    """Return the one parameter that a message names in its own words (`Page size`)."""
     words = words_of(name)
     keys = list(islice(parameters, _MAX_LEAVES)) if words else []
     same = [key for key in keys if "".join(words_of(key)) == "".join(words)]
     same = same or [key for key in keys if set(words) <= set(words_of(key))]
-    return same[0] if len(same) == 1 else None
+    if len(same) == 1:
+        return same[0]
+    return None

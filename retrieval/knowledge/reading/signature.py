@@ -11,13 +11,15 @@ from collections.abc import Collection, Iterator
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, check_json_value
-from retrieval import read_table
+from retrieval import read_word_table
 
 MAX_LENGTH = 400
 """Characters of a signature; what follows shows like errors apart no further."""
-_TABLE = read_table("knowledge/reading/dialects.toml")
+_TABLE = read_word_table("knowledge/reading/dialects.toml")
 _KEYS: dict[str, list[str]] = _TABLE["envelopes"]
-_WORDS, _CODES, _PLACES = _KEYS["words"], _KEYS["codes"], _KEYS["places"]
+_WORDS = _KEYS["words"]
+_CODES = _KEYS["codes"]
+_PLACES = _KEYS["places"]
 _NAMES = frozenset(_WORDS)
 _MAX_READ = 8_000
 _MAX_PARTS = 12
@@ -38,12 +40,14 @@ _MASKS: list[tuple[re.Pattern[str], str]] = [
     (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s'\"`<>)\]]+", re.IGNORECASE), "<url>"),
     (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}\b"), "<email>"),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"),
-     "<date>"),
+    (
+        re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"),
+        "<date>",
+    ),
     (re.compile(r"(?<![\w<])(?:~|\.{1,2})?(?:/[\w.@%+~-]+){2,}/?|\b[A-Z]:\\[^\s'\"]+"), "<path>"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b", re.IGNORECASE), "<hex>"),
     (re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?![\w])"), "<n>"),
-]  # fmt: skip
+]
 _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|`([^`\n]*)`")
 
 
@@ -86,10 +90,13 @@ def said_in(message: str, parameters: JsonObject, depth: int = 0) -> str:
         if _is_echo(value, parameters):
             before = _ECHO.sub("", text[:start])
             text = f"{before}{text[end:]}".strip()
-            return said_in(text, parameters, depth + 1) if text else message.strip()
+            if text:
+                return said_in(text, parameters, depth + 1)
+            return message.strip()
         is_whole = not text[:start].strip() and not text[end:].strip()
-        said = _words_of(value) if is_whole or _is_envelope(value) else []
-        words = [said_in(each, parameters, depth + 1) for each in said]
+        if not is_whole and not _is_envelope(value):
+            continue
+        words = [said_in(each, parameters, depth + 1) for each in _words_of(value)]
         if words:
             return "\n".join(dict.fromkeys(words[:_MAX_PARTS]))
     if _TAGS.search(text) and text.lstrip()[:1] == "<":
@@ -133,7 +140,9 @@ def _read_at(text: str, start: int) -> tuple[JsonValue, int] | None:
 def _repr_at(text: str, start: int) -> tuple[JsonValue, int] | None:
     """Read a Python repr up to the last bracket of the text."""
     end = text.rfind("}" if text[start] == "{" else "]") + 1
-    if end <= start or "'" not in text[start:end]:
+    if end <= start:
+        return None
+    if "'" not in text[start:end]:
         return None
     try:
         value = ast.literal_eval(text[start:end])
@@ -151,19 +160,31 @@ def _is_envelope(value: JsonValue) -> bool:
 
 def _is_echo(value: JsonValue, parameters: JsonObject) -> bool:
     """Return whether a value is the call's arguments, or a part of them."""
-    if not parameters or not isinstance(value, dict) or not value:
+    if not parameters:
+        return False
+    if not isinstance(value, dict):
+        return False
+    if not value:
         return False
     held = value.get("arguments", value.get("params", value)) if len(value) <= 2 else value
-    return isinstance(held, dict) and bool(held) and all(
-        name in parameters and same_json(parameters[name], each) for name, each in held.items()
-    )  # fmt: skip
+    return (
+        isinstance(held, dict)
+        and bool(held)
+        and all(
+            name in parameters and same_json(parameters[name], each) for name, each in held.items()
+        )
+    )
 
 
 def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
-    """Return the sentences of an envelope, or else its codes; none if it says nothing in words."""
+    """Return the sentences of an envelope, or else its codes; no text if it has no words."""
     if isinstance(value, str):
-        return [value] if value.strip() else []
-    if depth > _MAX_DEPTH or not isinstance(value, dict | list):
+        if value.strip():
+            return [value]
+        return []
+    if depth > _MAX_DEPTH:
+        return []
+    if not isinstance(value, dict | list):
         return []
     if isinstance(value, list):
         return [words for each in value[:_MAX_PARTS] for words in _words_of(each, depth + 1)]
@@ -171,8 +192,11 @@ def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
     held = [value[known[key]] for key in _WORDS if key in known]
     found = [words for each in held for words in _words_of(each, depth + 1)]
     if found:
-        place = next((_place_of(value[known[key]]) for key in _PLACES if key in known), "")
-        return [f"{place}: {words}" if place else words for words in found]
+        places = (_place_of(value[known[key]]) for key in _PLACES if key in known)
+        place = next(places, "")
+        if not place:
+            return found
+        return [f"{place}: {words}" for words in found]
     codes = [value[known[key]] for key in _CODES if key in known]
     return [each for each in codes if isinstance(each, str)] or _by_field(value, depth)
 
@@ -228,7 +252,9 @@ def hide_word(text: str, value: str, *, told: bool = False) -> str:
     With `told` only behind a quotation mark, `=` or `:`. Not by a pattern of the value: to compile
     one takes longer than all else that is done with it.
     """
-    hidden, done, at = "", 0, text.find(value)
+    hidden = ""
+    done = 0
+    at = text.find(value)
     while at >= 0:
         end = at + len(value)
         if _BEFORE[told].search(text[max(0, at - 2) : at]) and not _WORD.match(text, end):

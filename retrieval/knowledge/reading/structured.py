@@ -9,28 +9,29 @@ from dataclasses import replace
 from typing import Any
 
 from aftercall.json_values import JsonObject, JsonValue
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.reading.faults import (
     FORMATS,
     Fault,
     FaultKind,
-    beyond,
+    beyond_bound,
     json_types,
-    number_of,
     path_of,
     read_at,
     read_complaints,
+    read_number,
     read_text,
 )
-from retrieval.knowledge.reading.unwrap import steps_of
+from retrieval.knowledge.reading.unwrap import read_steps
 from retrieval.knowledge.values.parameters import Path
 
-_TABLE = read_table("knowledge/reading/dialects.toml")
+_TABLE = read_word_table("knowledge/reading/dialects.toml")
 _KINDS: dict[str, FaultKind] = {
     code: kind for kind, codes in _TABLE["codes"].items() for code in codes
 }
 _KEYS: dict[str, list[str]] = _TABLE["issues"]
-_WRAPPERS, _TEXTS = frozenset(_KEYS["around"]), frozenset(_KEYS["words"])
+_WRAPPERS = frozenset(_KEYS["around"])
+_TEXTS = frozenset(_KEYS["words"])
 _MAX_ISSUES = 20
 _MAX_DEPTH = 4
 _LENGTHS = frozenset({"string", "array", "set"})
@@ -45,7 +46,7 @@ _PYDANTIC = re.compile(
 def read_pydantic(message: str) -> Iterator[Fault]:
     """Yield the faults that pydantic's text names; none when it is not pydantic's."""
     for match in _PYDANTIC.finditer(message):
-        path = tuple(map(_step, re.split(r"\s*->\s*|\.", match["loc"].strip())))
+        path = tuple(map(_read_step, re.split(r"\s*->\s*|\.", match["loc"].strip())))
         for fault in _of_facts(path, match["type"], match["message"], {}):
             yield replace(fault, shown_input=match["value"] or None)
 
@@ -58,14 +59,14 @@ def read_structured(value: JsonValue, depth: int = 0) -> Iterator[Fault]:
 
 
 def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
-    text = next((words for key in _KEYS["words"] if (words := _words(issue.get(key)))), "")
+    text = next((words for key in _KEYS["words"] if (words := _join_words(issue.get(key)))), "")
     code = next((str(issue[key]) for key in _KEYS["code"] if isinstance(issue.get(key), str)), "")
-    place = _place(issue)
+    place = _issue_place(issue)
     members = list(_of_members(issue, depth)) if depth < _MAX_DEPTH else []
     if members:
         yield from members
     elif place is not None and (place or code) and (text or code):
-        yield from _of_facts(place, code, text, _facts(issue))
+        yield from _of_facts(place, code, text, _collect_facts(issue))
     elif said := _said_by_field(issue, with_texts=depth > 0):
         for at, words in said.items():
             yield from read_at(at, words)
@@ -94,19 +95,23 @@ def _of_members(issue: JsonObject, depth: int) -> Iterator[Fault]:
         yield from found.values()
 
 
-def _words(value: JsonValue) -> str:
+def _join_words(value: JsonValue) -> str:
     """Return a text, or several, a line each: `"message": ["size must be an integer", ...]`."""
     texts = value[:_MAX_ISSUES] if isinstance(value, list) else [value]
     if isinstance(value, dict) and len(value) == 1:
         texts = list(value.values())
-    return "\n".join(map(str, texts)) if all(isinstance(each, str) for each in texts) else ""
+    if all(isinstance(each, str) for each in texts):
+        return "\n".join(map(str, texts))
+    return ""
 
 
 def _clear_texts(issue: JsonObject) -> list[Fault]:
-    """Return what a text for each field says, where one of them says more than that it is wrong."""
+    """Return the texts of the fields, where one of them states more than that it is wrong."""
     said = _said_by_field(issue, with_texts=True)
     faults = [fault for at, words in said.items() for fault in read_at(at, words)]
-    return faults if any(fault.kind != "invalid" for fault in faults) else []
+    if any(fault.kind != "invalid" for fault in faults):
+        return faults
+    return []
 
 
 def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
@@ -120,8 +125,12 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
     for field, texts in list(issue.items())[:_MAX_ISSUES]:
         if isinstance(texts, list) and len(texts) == 1 and isinstance(texts[0], dict):
             texts = texts[0]  # noqa: PLW2901
-        inner = _said_by_field(texts, with_texts=True) if isinstance(texts, dict) else {}
-        words = texts[0] if isinstance(texts, list) and texts else texts if with_texts else None
+        inner = {}
+        words = texts if with_texts else None
+        if isinstance(texts, dict):
+            inner = _said_by_field(texts, with_texts=True)
+        elif isinstance(texts, list) and texts:
+            words = texts[0]
         at = path_of(f"'{field}'")
         if inner and at and field not in _WRAPPERS:
             said |= {(*at, *below): words for below, words in inner.items()}
@@ -132,36 +141,46 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
     return said
 
 
-def _place(issue: JsonObject) -> Path | None:
-    """Where one issue states that it is; None when it states no place."""
+def _issue_place(issue: JsonObject) -> Path | None:
+    """Return the place that one issue states; None when it states no place."""
     is_named = "reason" in issue or "message" in issue
     for key in _KEYS["place"]:
         found = issue.get(key)
         if isinstance(found, list):
-            steps = tuple(map(_step, found))
+            steps = tuple(map(_read_step, found))
             # FastAPI puts the part of the request before the path.
-            return steps[1:] if len(steps) > 1 and steps[0] in _KEYS["request"] else steps
+            if len(steps) > 1 and steps[0] in _KEYS["request"]:
+                return steps[1:]
+            return steps
         if isinstance(found, str) and len(found) <= 200 and (key != "name" or is_named):
-            return steps_of(found.removeprefix("#")) if found[:1] in "/#." else _dotted(found)
+            if found[:1] in "/#.":
+                return read_steps(found.removeprefix("#"))
+            return _dotted_path(found)
     return None
 
 
-def _dotted(text: str) -> Path:
-    return path_of(f"'{text}'") if text else ()
+def _dotted_path(text: str) -> Path:
+    if text:
+        return path_of(f"'{text}'")
+    return ()
 
 
-def _step(part: Any) -> str | int:
-    return part if isinstance(part, int) else int(part) if str(part).isdecimal() else str(part)
+def _read_step(part: Any) -> str | int:
+    if isinstance(part, int):
+        return part
+    if str(part).isdecimal():
+        return int(part)
+    return str(part)
 
 
-def _facts(issue: JsonObject) -> JsonObject:
+def _collect_facts(issue: JsonObject) -> JsonObject:
     held = (issue.get(key) for key in _KEYS["facts"])
     return {key: each for part in held if isinstance(part, dict) for key, each in part.items()} | {
         key: each for key, each in issue.items() if each is not None
     }
 
 
-def _fact(facts: JsonObject, what: str) -> JsonValue:
+def _find_fact(facts: JsonObject, what: str) -> JsonValue:
     return next((facts[key] for key in _KEYS[what] if facts.get(key) is not None), None)
 
 
@@ -172,19 +191,19 @@ def _of_facts(path: Path, code: str, text: str, facts: JsonObject) -> Iterator[F
     is_absent = facts.get("received") == "undefined" or "undefined" in text or text == "Required"
     if kind == "wrong_type" and is_absent:
         kind = "missing"
-    names = _list(_fact(facts, "names"))
+    names = _as_list(_find_fact(facts, "names"))
     if kind in ("missing", "unexpected"):
         places = [(*path, name) for name in names if isinstance(name, str)]
         yield from (Fault(kind, place) for place in places or [path])
         return
-    stated = _stated(kind, path, code, facts) if kind is not None else None
+    stated = _stated_fault(kind, path, code, facts) if kind is not None else None
     found = [stated] if stated is not None else read_at(path, text) if path or text else []
     for fault in found:
         is_vague = fault.kind == "invalid" and kind == "out_of_range"
         yield replace(fault, kind="out_of_range") if is_vague else fault
 
 
-def _stated(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault | None:
+def _stated_fault(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault | None:
     """Return the fault that the facts of an issue state.
 
     None where they say no more than its words.
@@ -192,28 +211,35 @@ def _stated(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault 
     fault = Fault(kind, path)
     match kind:
         case "not_allowed":
-            listed = _list(_fact(facts, "allowed"))
+            listed = _as_list(_find_fact(facts, "allowed"))
             allowed = tuple(each for each in listed if isinstance(each, str | int | float))
             right = allowed[0] if len(allowed) == 1 else None
-            return replace(fault, allowed=allowed, stated=right) if allowed else None
+            if allowed:
+                return replace(fault, allowed=allowed, stated=right)
+            return None
         case "wrong_type":
-            expected = _fact(facts, "types")
+            expected = _find_fact(facts, "types")
             names = expected if isinstance(expected, list) else str(expected).split(",")
             types = json_types(map(str, names))
-            return replace(fault, expected_types=types) if types else None
+            if types:
+                return replace(fault, expected_types=types)
+            return None
         case "bad_format":
-            form = _fact(facts, "pattern") or _fact(facts, "format")
+            form = _find_fact(facts, "pattern") or _find_fact(facts, "format")
             form = None if form == "regex" or not isinstance(form, str) else form.strip("/")
             return replace(fault, expected_format=FORMATS.get(form.lower(), form) if form else None)
         case "out_of_range":
-            return _beyond(path, code, facts)
-    step = _fact(facts, "step")
-    return replace(fault, multiple_of=number_of(step)) if step is not None else None
+            return _fault_beyond(path, code, facts)
+    step = _find_fact(facts, "step")
+    if step is not None:
+        return replace(fault, multiple_of=read_number(step))
+    return None
 
 
-def _beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
-    low, high = number_of(facts.get("minimum")), number_of(facts.get("maximum"))
-    limit = number_of(facts.get("limit"))
+def _fault_beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
+    low = read_number(facts.get("minimum"))
+    high = read_number(facts.get("maximum"))
+    limit = read_number(facts.get("limit"))
     if limit is not None:
         low, high = (limit, None) if "inim" in code or "min" in code else (None, limit)
     if facts.get("exact") is True:
@@ -223,8 +249,12 @@ def _beyond(path: Path, code: str, facts: JsonObject) -> Fault | None:
     is_open = facts.get("inclusive") is False or code.startswith("exclusive")
     if low is None and high is None:
         return None
-    return beyond(path, low, high, exclusive=is_open, of_length=of_length)
+    return beyond_bound(path, low, high, exclusive=is_open, of_length=of_length)
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+def _as_list(value: JsonValue) -> list[JsonValue]:
+    if isinstance(value, list):
+        return value
+    if value is None:
+        return []
+    return [value]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aftercall.redaction import REDACTED
-from retrieval import compiled, read_table
+from retrieval import compiled, read_word_table
 from retrieval.knowledge.values.parameters import EVERY, Path
 
-_TABLE = read_table("knowledge/reading/dialects.toml")
+_TABLE = read_word_table("knowledge/reading/dialects.toml")
 _STARTS = re.compile("|".join(_TABLE["unwrap"]["starts"]), re.IGNORECASE)
 _BETWEEN = re.compile(_TABLE["unwrap"]["between"])
 _PLACES: list[dict[str, Any]] = _TABLE["places"]
@@ -31,7 +31,8 @@ _ROOTS = frozenset({"$", "<root>", "data", "body", "arguments", "params"})
 class Position:
     """Where a parser stopped in the text of a call: line and column, both from 1.
 
-    A `line` of 0 says that `column` is an offset, and a `column` of 0 that only the line is known.
+    A `line` of 0 states that `column` is an offset, and a `column` of 0 that only the line is
+    known.
     """
 
     line: int
@@ -58,7 +59,7 @@ def complaints_of(text: str) -> list[Complaint]:
     bare = _without_starts(text)
     is_list = _OF_ARGUMENTS.search(text[: len(text.strip()) - len(bare)]) is not None
     parts = [part for part in _BETWEEN.split(bare)[:_MAX_PARTS] if part.strip()]
-    found = [_locate(_without_starts(part)) for part in parts]
+    found = [_locate_complaint(_without_starts(part)) for part in parts]
     if any(each.is_located and not each.is_weak for each in found):
         return found
     are_located = [each.is_located for each in found]
@@ -66,7 +67,7 @@ def complaints_of(text: str) -> list[Complaint]:
         return [replace(each, is_weak=False) for each in found]
     if len(found) > 1 and all(are_located):
         return found
-    return [_locate(bare)]
+    return [_locate_complaint(bare)]
 
 
 def _without_starts(text: str) -> str:
@@ -79,7 +80,7 @@ def _without_starts(text: str) -> str:
     return text
 
 
-def _locate(whole: str) -> Complaint:
+def _locate_complaint(whole: str) -> Complaint:
     position, text = _position_in(whole)
     for form in _PLACES:
         found = compiled(f"(?m){form['pattern']}").search(text)
@@ -107,12 +108,14 @@ def _position_in(text: str) -> tuple[Position | None, str]:
 def _path_in(groups: dict[str, str | None]) -> Path:
     if chain := groups.get("chain"):
         return tuple(int(index) if index else key for key, index in _IN_CHAIN.findall(chain))
-    at = steps_of(groups.get("at") or "")
+    at = read_steps(groups.get("at") or "")
     root = groups.get("root")
-    return (root, *at) if root and at[:1] != (root,) else at
+    if root and at[:1] != (root,):
+        return (root, *at)
+    return at
 
 
-def steps_of(text: str) -> Path:
+def read_steps(text: str) -> Path:
     """Return the steps of a place in any spelling: pointer, dotted, bracketed, of a schema."""
     if REDACTED.search(text):
         return ()
@@ -124,11 +127,13 @@ def steps_of(text: str) -> Path:
         found = found[1:]
     if text in _ROOTS:
         return ()
-    return tuple(_of_schema(found) if found[:1] == ["properties"] else map(_step, found))
+    return tuple(_of_schema(found) if found[:1] == ["properties"] else map(_read_step, found))
 
 
-def _step(text: str) -> str | int:
-    return int(text) if text.isdecimal() and len(text) < 7 else text
+def _read_step(text: str) -> str | int:
+    if text.isdecimal() and len(text) < 7:
+        return int(text)
+    return text
 
 
 def _of_schema(found: list[str]) -> Iterator[str | int]:

@@ -8,7 +8,7 @@ from typing import Any
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval.knowledge.rewrites import edits as e
-from retrieval.knowledge.rewrites.moves import bind
+from retrieval.knowledge.rewrites.moves import bind_path
 from retrieval.knowledge.values.parameters import EVERY, MAX_ELEMENTS, Path, value_at
 
 
@@ -17,8 +17,8 @@ def apply_edits(
 ) -> JsonObject:
     """Return a changed copy of the parameters; values that stay are shared with the original.
 
-    An edit of every element of an array is made to those that it applies to. What an edit takes
-    from the call, it takes from the call as it was sent.
+    An edit of every element of an array is made to those that it applies to. A value that an edit
+    takes from the call, it takes from the call as it was sent.
 
     Raises:
         EditDoesNotApplyError: when one of the edits has nothing to work on.
@@ -26,14 +26,16 @@ def apply_edits(
     changed = dict(parameters)
     for edit in edits:
         if isinstance(edit, e.REBUILDING):
-            _rebuild(changed, edit, e.Site(edit.path, parameters, value_sources))
+            _rebuild_values(changed, edit, e.Site(edit.path, parameters, value_sources))
             continue
         done = False
         # From the end, so that what is taken out of an array moves nothing still to be seen.
-        places = reversed(list(_concrete(changed, edit.path))) if edit.inside else (edit.path,)
+        places = (
+            reversed(list(_concrete_paths(changed, edit.path))) if edit.inside else (edit.path,)
+        )
         for path in places:
             try:
-                _apply(changed, edit, e.Site(path, parameters, value_sources))
+                _apply_edit(changed, edit, e.Site(path, parameters, value_sources))
                 done = True
             except e.EditDoesNotApplyError:
                 if EVERY not in edit.inside:
@@ -43,17 +45,17 @@ def apply_edits(
     return changed
 
 
-def applied(
+def try_edits(
     parameters: JsonObject, edits: Sequence[e.Edit], value_sources: e.ValueSources = e.NO_SOURCES
 ) -> JsonObject | None:
-    """As `apply_edits`; None when one of the edits has nothing to work on."""
+    """Return what `apply_edits` does; None when an edit has nothing to work on."""
     try:
         return apply_edits(parameters, edits, value_sources)
     except e.EditDoesNotApplyError:
         return None
 
 
-def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
+def _apply_edit(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
     """Make one edit, in place but for the containers on the way, which are copied."""
     holder: Any = parameters
     for way in site.path[:-1]:
@@ -64,7 +66,9 @@ def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
     if isinstance(edit, e.Nest | e.Flatten):
         if isinstance(holder, list):
             raise e.EditDoesNotApplyError(f"{step} has no name")
-        moved = edit.nested(holder) if isinstance(edit, e.Nest) else edit.flattened(holder)
+        moved = (
+            edit.nest_fields(holder) if isinstance(edit, e.Nest) else edit.flatten_members(holder)
+        )
         holder.clear()
         holder.update(moved)
         return
@@ -84,26 +88,26 @@ def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
             del holder[step]
         case e.ValueEdit():
             before = holder[step] if is_there else None
-            after = edit.change(before, site)
+            after = edit.change_value(before, site)
             if isinstance(edit, e.SUPPLYING) and is_there and same_json(after, before):
                 raise e.EditDoesNotApplyError(f"{step} has that value already")
             holder[step] = deepcopy(after)
 
 
-def _rebuild(parameters: JsonObject, edit: e.Put | e.Take | e.Fill, site: e.Site) -> None:
+def _rebuild_values(parameters: JsonObject, edit: e.Put | e.Take | e.Fill, site: e.Site) -> None:
     """Build a value at the places of an edit, in place but for the containers on the way."""
     changes = [
         (place, value)
-        for place, value in _built(edit, site)
+        for place, value in _build_values(edit, site)
         if not (_is_at(parameters, place) and same_json(value_at(parameters, place), value))
     ]
     if not changes:
         raise e.EditDoesNotApplyError("it has that value already, or there is none to take")
     for place, value in changes:
-        _set(parameters, place, value)
+        _set_value(parameters, place, value)
 
 
-def _built(edit: e.Put | e.Take | e.Fill, site: e.Site) -> Iterator[tuple[Path, JsonValue]]:
+def _build_values(edit: e.Put | e.Take | e.Fill, site: e.Site) -> Iterator[tuple[Path, JsonValue]]:
     """Yield the values that an edit builds, with the places of the call that they are for."""
     of_lists = edit.path
     if isinstance(edit, e.Take):
@@ -114,19 +118,21 @@ def _built(edit: e.Put | e.Take | e.Fill, site: e.Site) -> Iterator[tuple[Path, 
     elif EVERY in edit.path:
         of_lists = edit.path[: len(edit.path) - edit.path[::-1].index(EVERY)]
     whole = isinstance(edit, e.Put) and EVERY not in edit.path
-    for source in [()] if whole or not of_lists else list(_concrete(site.parameters, of_lists)):
+    for source in (
+        [()] if whole or not of_lists else list(_concrete_paths(site.parameters, of_lists))
+    ):
         bound = tuple(step for step, form in zip(source, of_lists, strict=False) if form == EVERY)
-        place = bind(edit.path, bound)  # type: ignore[arg-type]
+        place = bind_path(edit.path, bound)  # type: ignore[arg-type]
         if isinstance(edit, e.Put):
             yield place, edit.value
         elif isinstance(edit, e.Fill):
-            yield place, edit.filled(site.parameters, bound)  # type: ignore[arg-type]
+            yield place, edit.fill_text(site.parameters, bound)  # type: ignore[arg-type]
         else:
             if not _is_at(site.parameters, source):
                 raise e.EditDoesNotApplyError(f"{source[-1]} is not there")
             value = value_at(site.parameters, source)
             for form in edit.through:
-                value = form.change(value, site)
+                value = form.change_value(value, site)
             yield place, value
 
 
@@ -141,24 +147,24 @@ def _is_at(value: JsonValue, path: Path) -> bool:
     return True
 
 
-def _set(parameters: JsonObject, place: Path, value: JsonValue) -> None:
+def _set_value(parameters: JsonObject, place: Path, value: JsonValue) -> None:
     holder: Any = parameters
     for step, below in pairwise(place):
-        held = _held(holder, step)
+        held = _held_value(holder, step)
         kind = dict if isinstance(below, str) else list
         made = copy(held) if isinstance(held, kind) else kind()
-        _put(holder, step, made)
+        _put_value(holder, step, made)
         holder = made
-    _put(holder, place[-1], deepcopy(value))
+    _put_value(holder, place[-1], deepcopy(value))
 
 
-def _held(holder: Any, step: str | int) -> JsonValue:
+def _held_value(holder: Any, step: str | int) -> JsonValue:
     if isinstance(holder, list):
         return holder[step] if isinstance(step, int) and step < len(holder) else None
     return holder.get(step)  # type: ignore[no-any-return]
 
 
-def _put(holder: Any, step: str | int, value: JsonValue) -> None:
+def _put_value(holder: Any, step: str | int, value: JsonValue) -> None:
     if isinstance(holder, list):
         if not isinstance(step, int) or step > len(holder):
             raise e.EditDoesNotApplyError(f"there is no element {step}")
@@ -167,7 +173,7 @@ def _put(holder: Any, step: str | int, value: JsonValue) -> None:
         holder[step] = value
 
 
-def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:
+def _concrete_paths(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:
     """Yield the paths that one with `*` stands for in a value.
 
     The last step alone need not exist.
@@ -175,16 +181,17 @@ def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]
     if not path:
         yield so_far
         return
-    step, rest = path[0], path[1:]
+    step = path[0]
+    rest = path[1:]
     if isinstance(value, dict):
         key = str(step)
         if rest and key not in value:
             raise e.EditDoesNotApplyError(f"{key} is not there")
-        yield from _concrete(value.get(key), rest, (*so_far, key))
+        yield from _concrete_paths(value.get(key), rest, (*so_far, key))
     elif isinstance(value, list):
-        for index in _indexes(value, step):
+        for index in _element_indexes(value, step):
             try:
-                yield from _concrete(value[index], rest, (*so_far, index))
+                yield from _concrete_paths(value[index], rest, (*so_far, index))
             except e.EditDoesNotApplyError:
                 if step != EVERY:
                     raise
@@ -192,7 +199,7 @@ def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]
         raise e.EditDoesNotApplyError("what it is inside of has no members")
 
 
-def _indexes(value: Sequence[JsonValue], step: str | int) -> Sequence[int]:
+def _element_indexes(value: Sequence[JsonValue], step: str | int) -> Sequence[int]:
     if step == EVERY and len(value) <= MAX_ELEMENTS:
         return range(len(value))
     if isinstance(step, int) and -len(value) <= step < len(value):

@@ -34,7 +34,7 @@ class Site:
     parameters: JsonObject
     value_sources: ValueSources
 
-    def faults(self) -> list[Fault]:
+    def list_faults(self) -> list[Fault]:
         """Return the faults of this very place first, then those that name no place."""
         faults = self.value_sources.faults
         return [f for f in faults if f.path == self.path] + [f for f in faults if not f.path]
@@ -57,23 +57,23 @@ class EditModel(BaseModel):
         """Whole place."""
         return (self.name, *self.inside)
 
-    def at(self, path: Path) -> Self:
+    def at_path(self, path: Path) -> Self:
         """Return the same edit at another place."""
         return self.model_copy(update={"name": str(path[0]), "inside": tuple(path[1:])})
 
-    def under(self, prefix: Path) -> Self:
+    def under_prefix(self, prefix: Path) -> Self:
         """Return the same edit for the object that the prefix leads to.
 
         It was made for that object.
         """
-        return self.at((*prefix, *self.path)) if prefix else self
+        return self.at_path((*prefix, *self.path)) if prefix else self
 
 
 class ValueEdit(EditModel):
     """An edit that puts another value instead of the one that is there."""
 
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """Return the new value, of the one that is there (None where there is none).
+    def change_value(self, value: JsonValue, site: Site) -> JsonValue:
+        """Return the new value, of the one that is there (None without one).
 
         Raises:
             EditDoesNotApplyError: when this value is not what the edit is about, or nothing states

@@ -1,7 +1,7 @@
 """Edits: the general form of what a repair did, so that it can be done to another call.
 
 `rename tz -> timezone` is general, and so is `take the value that the error states`; `set timezone
-to "Europe/Berlin"` is only right for a call that said what the mended one said, so a `replace`
+to "Europe/Berlin"` is only right for a call that had what the repaired one had, so a `replace`
 carries the value it stood for.
 """
 
@@ -36,7 +36,7 @@ from retrieval.knowledge.rewrites.moves import (
     Unkeyed,
     Unnamed,
 )
-from retrieval.knowledge.values.forms import rewrite
+from retrieval.knowledge.values.forms import rewrite_form
 from retrieval.knowledge.values.parameters import EVERY, JsonType, Path, leaves_like
 from retrieval.knowledge.values.scalars import cast_to_one, type_of
 from retrieval.knowledge.values.texts import (
@@ -44,7 +44,7 @@ from retrieval.knowledge.values.texts import (
     StatedForm,
     Style,
     is_number,
-    respelt,
+    respell_text,
     stated_in,
 )
 
@@ -94,8 +94,8 @@ __all__ = [
     "names_of",
     "number_of",
     "places_of",
-    "reads",
-    "touches",
+    "read_paths",
+    "touch_same_place",
 ]
 
 
@@ -126,7 +126,7 @@ class Replace(ValueEdit):
     before: Json
     value: Json
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:
         if not same_json(value, self.before):
             raise EditDoesNotApplyError("it has another value")
         return self.value
@@ -138,7 +138,7 @@ class Cast(ValueEdit):
     kind: Literal["cast"] = "cast"
     to: JsonType
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:
         made = cast_to_one(value, [self.to])
         if made is None or type_of(value) == self.to:
             raise EditDoesNotApplyError(f"it is of type {self.to} already, or would be a guess")
@@ -152,12 +152,12 @@ _TYPES = ("string", "text", "integer", "int", "number", "float", "boolean", "boo
 class Unwrap(ValueEdit):
     """Take the one value out of its list, or of an object with one member.
 
-    An object may say of which type the value is next to it, as `{"type": "text", "text": "a"}`.
+    An object may name the type of the value next to it, as `{"type": "text", "text": "a"}`.
     """
 
     kind: Literal["unwrap"] = "unwrap"
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:
         if isinstance(value, dict):
             value = [
                 each
@@ -175,9 +175,11 @@ class Respell(ValueEdit):
     kind: Literal["respell"] = "respell"
     style: Style
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        changed = respelt(_text(value), self.style)
-        return _found([] if changed in (None, value) else [changed], "is written so already")
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:
+        changed = respell_text(_require_text(value), self.style)
+        return _first_or_raise(
+            [] if changed in (None, value) else [changed], "is written so already"
+        )
 
 
 class Reformat(ValueEdit):
@@ -190,11 +192,11 @@ class Reformat(ValueEdit):
     to: str
     day_first: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        text = _text(value)
-        written = rewrite(text, self.to, day_first=self.day_first)
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:
+        text = _require_text(value)
+        written = rewrite_form(text, self.to, day_first=self.day_first)
         known = [] if written in (None, text) else [written]
-        return _found(known, "is not known in the form that is wanted")
+        return _first_or_raise(known, "is not known in the form that is wanted")
 
 
 class Clamp(ValueEdit):
@@ -204,14 +206,14 @@ class Clamp(ValueEdit):
     minimum: float | None = None
     maximum: float | None = None
 
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, site: Site) -> JsonValue:
         if not is_number(value):
             raise EditDoesNotApplyError("it is no number")
         bounds = [(self.minimum, self.maximum)]
         if bounds == [(None, None)]:
             bounds = [
                 (fault.minimum, fault.maximum)
-                for fault in site.faults()
+                for fault in site.list_faults()
                 if fault.kind == "out_of_range" and not fault.of_length and not fault.exclusive
             ]
         passed = (
@@ -220,7 +222,9 @@ class Clamp(ValueEdit):
             for limit, beyond in ((low, -1), (high, 1))
             if limit is not None and (value - limit) * beyond > 0 and abs(limit) <= MAX_INTEGER
         )
-        return _found((_whole(limit) for limit in passed), "is within what is stated")
+        return _first_or_raise(
+            (_whole_number(limit) for limit in passed), "is within what is stated"
+        )
 
 
 class Rewrite(ValueEdit):
@@ -234,12 +238,14 @@ class Rewrite(ValueEdit):
     old: str = ""
     new: str = ""
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        text = _text(str(value) if is_number(value) else value)
-        changed = self._rewritten(text)
-        return _found([] if changed in (None, text) else [changed], "is written so already")
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:
+        text = _require_text(str(value) if is_number(value) else value)
+        changed = self._rewrite_text(text)
+        return _first_or_raise(
+            [] if changed in (None, text) else [changed], "is written so already"
+        )
 
-    def _rewritten(self, text: str) -> str | None:
+    def _rewrite_text(self, text: str) -> str | None:
         old, new = self.old, self.new
         match self.where:
             case "start" if text.startswith(old) and text != old:
@@ -258,7 +264,7 @@ class Scale(ValueEdit):
     kind: Literal["scale"] = "scale"
     factor: float
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:
         if not is_number(value) or not value:
             raise EditDoesNotApplyError("it is no number")
         made = round(value * self.factor, 9)
@@ -275,7 +281,7 @@ class Nest(EditModel):
     fields: tuple[str, ...]
     listed: bool = False
 
-    def nested(self, around: JsonObject) -> JsonObject:
+    def nest_fields(self, around: JsonObject) -> JsonObject:
         """Return the object around with those of the fields that it has in their new place."""
         moved = {name: around[name] for name in self.fields if name in around}
         kept = {name: value for name, value in around.items() if name not in moved}
@@ -300,7 +306,7 @@ class Flatten(EditModel):
     fields: tuple[str, ...] = ()
     partly: bool = False
 
-    def flattened(self, around: JsonObject) -> JsonObject:
+    def flatten_members(self, around: JsonObject) -> JsonObject:
         """Return the object around with the members one level higher."""
         name = str(self.path[-1])
         held = inner = around.get(name)
@@ -324,16 +330,16 @@ class FromError(ValueEdit):
 
     kind: Literal["from_error"] = "from_error"
 
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, site: Site) -> JsonValue:
         if isinstance(value, dict | list):
             raise EditDoesNotApplyError("it has members; the error states one value")
         stated = (
             (fault, _stated_by(fault))
-            for fault in site.faults()
+            for fault in site.list_faults()
             # What is stated of no place is stated of the value that it names.
             if fault.path or fault.value_text in (None, str(value))
         )
-        return _found(
+        return _first_or_raise(
             (
                 _typed_like(right, value)
                 for fault, right in stated
@@ -349,7 +355,7 @@ class FromContext(ValueEdit):
     kind: Literal["from_context"] = "from_context"
     form: StatedForm
 
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, site: Site) -> JsonValue:
         said = {str(each) for _, each in leaves_like(site.parameters, ())}
         stated = [
             each.text
@@ -371,7 +377,7 @@ class Balance(ValueEdit):
 
     kind: Literal["balance"] = "balance"
 
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
+    def change_value(self, value: JsonValue, site: Site) -> JsonValue:
         mine = number_of(value)
         like = [number_of(each) for _, each in leaves_like(site.parameters, site.path)]
         total = sum(number for number in like if number is not None)
@@ -383,22 +389,24 @@ class Balance(ValueEdit):
             for fault, number in wanted
             if number is not None and number_of(fault.value_text) == total != number
         )
-        return _found((_whole(each) for each in moved if each > 0), "is part of no stated total")
+        return _first_or_raise(
+            (_whole_number(each) for each in moved if each > 0), "is part of no stated total"
+        )
 
 
-def _found(values: Iterable[JsonValue], otherwise: str) -> JsonValue:
+def _first_or_raise(values: Iterable[JsonValue], otherwise: str) -> JsonValue:
     for value in values:
         return value
     raise EditDoesNotApplyError(f"it {otherwise}")
 
 
-def _text(value: JsonValue) -> str:
+def _require_text(value: JsonValue) -> str:
     if not isinstance(value, str) or not value or len(value) > MAX_TEXT:
         raise EditDoesNotApplyError("it is no short text")
     return value
 
 
-def _whole(number: float) -> JsonValue:
+def _whole_number(number: float) -> JsonValue:
     return int(number) if float(number).is_integer() else number
 
 
@@ -407,7 +415,7 @@ def _stated_by(fault: Fault) -> JsonValue:
 
 
 def number_of(value: JsonValue) -> float | None:
-    """Return the number that a value is, or that its whole text states; None when it is none."""
+    """Return the number that a value is, or that its whole text states; None when it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -472,7 +480,7 @@ def names_of(edit: Edit) -> set[str]:
     return {str(place[0]) for place in places_of(edit)}
 
 
-def touches(edit: Edit, other: Edit) -> bool:
+def touch_same_place(edit: Edit, other: Edit) -> bool:
     """Return whether two edits are of one place, or one of them of what the other is inside of."""
     return any(
         all(a == b or EVERY in (a, b) for a, b in zip(one, two, strict=False))
@@ -502,7 +510,7 @@ def places_of(edit: Edit) -> list[Path]:
     return places
 
 
-def reads(edit: Edit) -> list[Path]:
+def read_paths(edit: Edit) -> list[Path]:
     """Return the paths of the values that an edit makes others of, next to its own place."""
     if isinstance(edit, Take):
         return [edit.source]

@@ -17,7 +17,7 @@ from retrieval import WORDS
 from retrieval.knowledge.reading.faults import Fault, FaultKind
 from retrieval.knowledge.reading.reader import ErrorReading
 from retrieval.knowledge.rewrites import edits as ed
-from retrieval.knowledge.rewrites.edit_effects import applied
+from retrieval.knowledge.rewrites.edit_effects import try_edits
 from retrieval.knowledge.values.likeness import differ_in_digits, words_of
 from retrieval.knowledge.values.parameters import EVERY, MAX_ELEMENTS, Path, value_at
 from retrieval.knowledge.values.scalars import cast_to_one, type_of
@@ -28,7 +28,7 @@ _FORM_FAULTS: frozenset[FaultKind] = frozenset(
 )
 """Faults of the value's form: a value that differs in its digits may still be the same wish."""
 _MOST_CHANGED = 4
-"""Names: two renames, of which each takes one away and adds one."""
+"""Names: two renames, each of them takes one away and adds one."""
 _MOST_WORDS = 3
 """A text of more words is a sentence: its caller's own."""
 
@@ -49,7 +49,9 @@ def may_be_repair(failed: JsonObject, mended: JsonObject, reading: ErrorReading)
 def called_for(reading: ErrorReading) -> frozenset[str] | None:
     """Return the top-level parameters that the error is about; None when it may be about any."""
     stated = any(fault.stated is not None for fault in reading.faults)
-    return None if stated else reading.implicated or None
+    if stated:
+        return None
+    return reading.implicated or None
 
 
 def only_the_repair(
@@ -77,16 +79,20 @@ def only_the_repair(
 def _small_repair(
     edits: list[ed.Edit], failed: JsonObject, reading: ErrorReading
 ) -> list[ed.Edit] | None:
-    """Where the error names no place: what it calls for, or else a small change in form."""
+    """Return the repair that an error without a place calls for, or a small change in form."""
     stated: list[ed.Edit] = [e for e in edits if isinstance(e, ed.FromError)]
     if stated:
         others = [edit for edit in edits if edit not in stated]
-        return None if any(isinstance(edit, ed.Replace | ed.Add) for edit in others) else stated
+        if any(isinstance(edit, ed.Replace | ed.Add) for edit in others):
+            return None
+        return stated
     if any(isinstance(edit, ed.Replace) for edit in edits):
         return None  # nothing states that this value was wrong
     untouched = len(failed) - len({edit.name for edit in edits} & failed.keys())
     small = len(edits) <= 2 and (untouched >= len(edits) or len(failed) <= 1)
-    return edits if small and not any(_is_another_thing(e, reading) for e in edits) else None
+    if small and not any(_is_another_thing(e, reading) for e in edits):
+        return edits
+    return None
 
 
 def _is_called_for(edit: ed.Edit, reading: ErrorReading) -> bool:
@@ -97,7 +103,7 @@ def _is_called_for(edit: ed.Edit, reading: ErrorReading) -> bool:
 
 def _is_about(edit: ed.Edit, fault: Fault) -> bool:
     # A rename takes its source from a name that the error need not mention.
-    return ed.touches(edit, ed.Remove(name="").at(fault.path))
+    return ed.touch_same_place(edit, ed.Remove(name="").at_path(fault.path))
 
 
 def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
@@ -107,7 +113,9 @@ def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
     if not isinstance(edit, ed.Replace):
         return False
     kinds = {fault.kind for fault in reading.faults if fault.path and _is_about(edit, fault)}
-    if _is_content(edit.before) or _is_content(edit.value):
+    if _is_content(edit.before):
+        return True
+    if _is_content(edit.value):
         return True
     if kinds & _FORM_FAULTS:
         return False
@@ -124,11 +132,11 @@ def _is_content(value: JsonValue) -> bool:
 _MAX_EDITS = 20
 """A repair of more edits is another call."""
 _MAX_DEPTH = 8
-_Candidate: TypeAlias = (
-    ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
-)  # fmt: skip
+_Candidate: TypeAlias = ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
 # Candidates that are the same for every change; tried where they could explain it.
-_FROM_ERROR, _CLAMP, _UNWRAP = ed.FromError(name=""), ed.Clamp(name=""), ed.Unwrap(name="")
+_FROM_ERROR = ed.FromError(name="")
+_CLAMP = ed.Clamp(name="")
+_UNWRAP = ed.Unwrap(name="")
 _RESPELLS = tuple(ed.Respell(name="", style=style) for style in get_args(Style))
 
 
@@ -150,7 +158,9 @@ def infer_edits(
         failed, value_sources or ed.ValueSources(faults=reading.faults), called_for(reading)
     )
     edits = list(islice(search.of_objects(failed, mended, ()), _MAX_EDITS + 1))
-    if not edits or len(edits) > _MAX_EDITS:
+    if not edits:
+        return None
+    if len(edits) > _MAX_EDITS:
         return None
     return only_the_repair(edits, failed, reading)
 
@@ -160,7 +170,9 @@ def all_edits(
 ) -> list[ed.Edit]:
     """Everything that two calls differ in, as edits, whatever its reason; none of too much."""
     edits = list(islice(_Search(failed, value_sources, None).of_objects(failed, mended, ()), 21))
-    return edits if len(edits) <= _MAX_EDITS else []
+    if len(edits) <= _MAX_EDITS:
+        return edits
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,22 +185,27 @@ class _Search:
     def of_objects(self, before: JsonObject, after: JsonObject, path: Path) -> Iterator[ed.Edit]:
         """Yield the edits that turn one object into the other; `path` leads to it."""
         while moved := next(_moved_levels(before, after), None):
-            yield moved.under(path)
-            before = moved.nested(before) if isinstance(moved, ed.Nest) else moved.flattened(before)
+            yield moved.under_prefix(path)
+            before = (
+                moved.nest_fields(before)
+                if isinstance(moved, ed.Nest)
+                else moved.flatten_members(before)
+            )
         gone = [name for name in before if name not in after]
         new = [name for name in after if name not in before]
         for source in tuple(gone):
-            if target := _moved_to(before[source], new, after):
-                yield ed.Rename(name=source, to=target).under(path)
+            target = _moved_to(before[source], new, after)
+            if target:
+                yield ed.Rename(name=source, to=target).under_prefix(path)
                 if not same_json(before[source], after[target]):
-                    yield ed.Cast(name=target, to=type_of(after[target])).under(path)
+                    yield ed.Cast(name=target, to=type_of(after[target])).under_prefix(path)
                 gone.remove(source)
                 new.remove(target)
         for name in before:
             if name in after:
                 yield from self._of_values(before[name], after[name], (*path, name))
-        yield from (ed.Remove(name=name).under(path) for name in gone)
-        yield from (self._supply(after[name], (*path, name)) for name in new)
+        yield from (ed.Remove(name=name).under_prefix(path) for name in gone)
+        yield from (self._supply_value(after[name], (*path, name)) for name in new)
 
     def _of_values(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[ed.Edit]:
         if same_json(before, after):
@@ -196,11 +213,11 @@ class _Search:
         # A mask is equal for many values: it explains nothing and is explained by nothing.
         masked = is_redacted(before) or is_redacted(after)
         if self.called_for is not None and path[0] not in self.called_for:
-            yield ed.Replace(name="", before=before, value=after).at(
+            yield ed.Replace(name="", before=before, value=after).at_path(
                 path
             )  # another wish, whatever it is
         elif not masked and (
-            edit := self._explained(self._changes(before, after), before, after, path)
+            edit := self._first_explaining(self._explain_change(before, after), before, after, path)
         ):
             yield edit
         elif len(path) < _MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
@@ -213,7 +230,7 @@ class _Search:
         ):
             yield from self._of_elements(before, after, path)
         else:
-            yield ed.Replace(name="", before=before, value=after).at(path)
+            yield ed.Replace(name="", before=before, value=after).at_path(path)
 
     def _of_elements(
         self, before: list[JsonValue], after: list[JsonValue], path: Path
@@ -226,32 +243,32 @@ class _Search:
         every = {
             lifted.model_dump_json(): lifted
             for edit in single
-            for lifted in [edit.at((*path, EVERY, *edit.path[depth + 1 :]))]
+            for lifted in [edit.at_path((*path, EVERY, *edit.path[depth + 1 :]))]
         }
         edits = list(every.values())
         spread = not any(isinstance(edit, ed.OF_ONE_PLACE) for edit in single)
-        yield from edits if spread and self._give(edits, after, path) else single
+        yield from edits if spread and self._give_value(edits, after, path) else single
 
-    def _give(self, edits: list[ed.Edit], wanted: JsonValue, path: Path) -> bool:
-        made = applied(self.failed, edits, self.value_sources)
+    def _give_value(self, edits: list[ed.Edit], wanted: JsonValue, path: Path) -> bool:
+        made = try_edits(self.failed, edits, self.value_sources)
         return made is not None and same_json(value_at(made, path), wanted)
 
-    def _explained(
+    def _first_explaining(
         self, candidates: Iterable[_Candidate], before: JsonValue, after: JsonValue, path: Path
     ) -> ed.Edit | None:
         """Return the first of the edits that makes the one value of the other."""
         site = ed.Site(path, self.failed, self.value_sources)
         for edit in candidates:
             try:
-                made = edit.change(before, site)
+                made = edit.change_value(before, site)
             except ed.EditDoesNotApplyError:
                 continue
             if same_json(made, after):
-                there: ed.Edit = edit.at(path)
+                there: ed.Edit = edit.at_path(path)
                 return there
         return None
 
-    def _changes(self, before: JsonValue, after: JsonValue) -> Iterator[_Candidate]:
+    def _explain_change(self, before: JsonValue, after: JsonValue) -> Iterator[_Candidate]:
         """Yield what could explain a change of a value, the most general first.
 
         Made for no place yet.
@@ -273,15 +290,15 @@ class _Search:
             if is_like and len(before) <= MAX_TEXT and len(after) <= MAX_TEXT:
                 yield from _RESPELLS
         if plain:
-            yield from self._sources(after)
+            yield from self._find_sources(after)
 
-    def _supply(self, value: JsonValue, path: Path) -> ed.Edit:
+    def _supply_value(self, value: JsonValue, path: Path) -> ed.Edit:
         plain = not isinstance(value, dict | list)
-        candidates: list[_Candidate] = [_FROM_ERROR, *self._sources(value)] if plain else []
-        found = self._explained(candidates, None, value, path)
-        return found or ed.Add(name="", value=value).at(path)
+        candidates: list[_Candidate] = [_FROM_ERROR, *self._find_sources(value)] if plain else []
+        found = self._first_explaining(candidates, None, value, path)
+        return found or ed.Add(name="", value=value).at_path(path)
 
-    def _sources(self, value: JsonValue) -> Iterator[ed.FromContext]:
+    def _find_sources(self, value: JsonValue) -> Iterator[ed.FromContext]:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             stated = stated_in(self.value_sources.context or "")
             forms = dict.fromkeys(each.form for each in stated if each.text == str(value))
@@ -293,21 +310,30 @@ def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[ed.Nest | e
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
     for name in new:
-        value = after[name]
-        listed = isinstance(value, list) and len(value) == 1
-        inner = value[0] if isinstance(value, list) and listed else value
-        fields = [each for each in gone if isinstance(inner, dict) and _same(before, inner, each)]
+        inner = _only_item(after[name])
+        if not isinstance(inner, dict):
+            continue
+        fields = [each for each in gone if _is_same(before, inner, each)]
         if len(fields) > 1:
+            listed = isinstance(after[name], list)
             yield ed.Nest(name=name, fields=tuple(fields), listed=listed)
     for name in gone:
-        inner = before[name]
-        inner = inner[0] if isinstance(inner, list) and len(inner) == 1 else inner
-        fields = [each for each in new if isinstance(inner, dict) and _same(after, inner, each)]
-        if len(fields) > 1 and isinstance(inner, dict) and inner.keys().isdisjoint(before):
+        inner = _only_item(before[name])
+        if not isinstance(inner, dict):
+            continue
+        fields = [each for each in new if _is_same(after, inner, each)]
+        if len(fields) > 1 and inner.keys().isdisjoint(before):
             yield ed.Flatten(name=name, fields=tuple(fields))
 
 
-def _same(one: JsonObject, other: JsonObject, name: str) -> bool:
+def _only_item(value: JsonValue) -> JsonValue:
+    """Return the item of a list of one; any other value as it is."""
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    return value
+
+
+def _is_same(one: JsonObject, other: JsonObject, name: str) -> bool:
     return name in one and name in other and same_json(one[name], other[name])
 
 
@@ -318,4 +344,6 @@ def _moved_to(value: JsonValue, new: list[str], after: JsonObject) -> str | None
             kind = type_of(after[name])
             as_one = cast_to_one(value, [kind]) if kind not in ("null", type_of(value)) else None
             same += [name] if as_one is not None and same_json(as_one[1], after[name]) else []
-    return same[0] if len(same) == 1 else None
+    if len(same) == 1:
+        return same[0]
+    return None

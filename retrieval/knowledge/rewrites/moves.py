@@ -38,10 +38,10 @@ class Pad(ValueEdit):
     width: int = Field(ge=1, le=_MAX_WIDTH)
     sign: str = Field(min_length=1, max_length=1)
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
-        text = _text(value)
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+        text = _require_text(value)
         made = text.rjust(self.width, self.sign)
-        return _other(made, value, "is as wide already")
+        return _require_other(made, value, "is as wide already")
 
 
 class Cut(ValueEdit):
@@ -51,11 +51,11 @@ class Cut(ValueEdit):
     mark: str = Field(min_length=1, max_length=8)
     part: int
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
-        parts = _text(value).split(self.mark)
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+        parts = _require_text(value).split(self.mark)
         if len(parts) < 2 or not -len(parts) <= self.part < len(parts):
             raise EditDoesNotApplyError("it has no such part")
-        return _other(parts[self.part].strip(), value, "is that part alone")
+        return _require_other(parts[self.part].strip(), value, "is that part alone")
 
 
 class Split(ValueEdit):
@@ -64,8 +64,8 @@ class Split(ValueEdit):
     kind: Literal["split"] = "split"
     mark: str = Field(min_length=1, max_length=8)
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
-        return [part.strip() for part in _text(value).split(self.mark)]
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+        return [part.strip() for part in _require_text(value).split(self.mark)]
 
 
 class Join(ValueEdit):
@@ -74,10 +74,10 @@ class Join(ValueEdit):
     kind: Literal["join"] = "join"
     mark: str = Field(max_length=8)
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
         if not isinstance(value, list) or not value:
             raise EditDoesNotApplyError("it is no list")
-        return self.mark.join(map(_text, value))
+        return self.mark.join(map(_require_text, value))
 
 
 class Keyed(ValueEdit):
@@ -87,10 +87,10 @@ class Keyed(ValueEdit):
     key: str
     value: str
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
         if not isinstance(value, list) or not value:
             raise EditDoesNotApplyError("it is no list")
-        return dict(_pair(item, self.key, self.value) for item in value)
+        return dict(_read_pair(item, self.key, self.value) for item in value)
 
 
 class Unkeyed(ValueEdit):
@@ -100,7 +100,7 @@ class Unkeyed(ValueEdit):
     key: str
     value: str
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
         if not isinstance(value, dict) or not value:
             raise EditDoesNotApplyError("it is no object")
         return [{self.key: key, self.value: held} for key, held in value.items()]
@@ -113,8 +113,8 @@ class Named(ValueEdit):
     key: str
     value: str
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
-        return dict([_pair(value, self.key, self.value)])
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+        return dict([_read_pair(value, self.key, self.value)])
 
 
 class Unnamed(ValueEdit):
@@ -124,7 +124,7 @@ class Unnamed(ValueEdit):
     key: str
     value: str
 
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
+    def change_value(self, value: JsonValue, _site: Site) -> JsonValue:  # noqa: D102
         if not isinstance(value, dict) or len(value) != 1:
             raise EditDoesNotApplyError("it has not one member")
         [(key, held)] = value.items()
@@ -137,24 +137,24 @@ class Fill(EditModel):
     kind: Literal["fill"] = "fill"
     parts: tuple[Annotated[str | Path, Field(union_mode="left_to_right")], ...]
 
-    def filled(self, call: dict[str, JsonValue], bound: tuple[int, ...]) -> str:
+    def fill_text(self, call: dict[str, JsonValue], bound: tuple[int, ...]) -> str:
         """Return the text with the values of a call."""
         made = []
         for part in self.parts:
             if isinstance(part, str):
                 made.append(part)
                 continue
-            made.append(_text(value_at(call, bind(part, bound))))
+            made.append(_require_text(value_at(call, bind_path(part, bound))))
         return "".join(made)
 
 
-def bind(path: Path, bound: tuple[int, ...]) -> Path:
+def bind_path(path: Path, bound: tuple[int, ...]) -> Path:
     """Return the path with positions for its `*`, in order."""
     left = list(bound)
     return tuple(left.pop(0) if step == "*" and left else step for step in path)
 
 
-def _pair(item: JsonValue, key: str, value: str) -> tuple[str, JsonValue]:
+def _read_pair(item: JsonValue, key: str, value: str) -> tuple[str, JsonValue]:
     if not isinstance(item, dict) or item.keys() != {key, value}:
         raise EditDoesNotApplyError("it is no pair of a name and a value")
     name = item[key]
@@ -163,7 +163,7 @@ def _pair(item: JsonValue, key: str, value: str) -> tuple[str, JsonValue]:
     return name, item[value]
 
 
-def _text(value: JsonValue) -> str:
+def _require_text(value: JsonValue) -> str:
     if is_number(value):
         return str(value)
     if not isinstance(value, str) or not value or len(value) > MAX_TEXT:
@@ -171,7 +171,7 @@ def _text(value: JsonValue) -> str:
     return value
 
 
-def _other(made: str, value: JsonValue, otherwise: str) -> str:
+def _require_other(made: str, value: JsonValue, otherwise: str) -> str:
     if made == value:
         raise EditDoesNotApplyError(f"it {otherwise}")
     return made

@@ -1,8 +1,8 @@
 """Rewriting: every edit that could explain what differs between two calls.
 
 Programming by example (FlashFill, Gulwani 2011; over trees) at the size of a call: for each place
-that is new, gone or changed, where its value may come from and through which forms. What of it was
-the repair, and which explanation holds, is shown by other examples (`tool.repairs`).
+that is new, gone or changed, where its value may come from and through which forms. Which part of
+it was the repair, and which explanation holds, is shown by other examples (`tool.repairs`).
 """
 
 import re
@@ -47,17 +47,19 @@ class _Source(NamedTuple):
     """Whether it is gone, or another value stands in its place."""
 
 
-def candidates(failed: JsonObject, mended: JsonObject) -> list[ed.Edit]:
+def candidate_edits(failed: JsonObject, mended: JsonObject) -> list[ed.Edit]:
     """Return what could explain the differences, the most general first of each place."""
     pair = _Pair(failed, mended)
     found: dict[str, ed.Edit] = {}
-    for edit in islice(pair.explained(), MAX_CANDIDATES):
-        lifted = _lifted(edit, failed)
+    for edit in islice(pair.explain_places(), MAX_CANDIDATES):
+        lifted = _lift_edit(edit, failed)
         found.setdefault(lifted.model_dump_json(), lifted)
     return list(found.values())
 
 
-def differences(failed: JsonObject, mended: JsonObject) -> tuple[set[Path], set[Path], set[Path]]:
+def find_differences(
+    failed: JsonObject, mended: JsonObject
+) -> tuple[set[Path], set[Path], set[Path]]:
     """Return the places that are new, gone and changed, in lists as `*`; the topmost of each."""
     pair = _Pair(failed, mended)
     new = {_of_any(piece.path, failed) for piece in pair.new}
@@ -67,23 +69,25 @@ def differences(failed: JsonObject, mended: JsonObject) -> tuple[set[Path], set[
 
 def forms_between(before: JsonValue, after: JsonValue) -> list[ed.Form]:
     """Return the forms that make one value of the other, the most general first."""
-    if is_redacted(before) or is_redacted(after):
+    if is_redacted(before):
+        return []
+    if is_redacted(after):
         return []
     found: dict[str, ed.Form] = {}
-    for form in _forms(before, after):
-        if len(found) < _MOST_FORMS and _gives(form, before, after):
+    for form in _candidate_forms(before, after):
+        if len(found) < _MOST_FORMS and _gives_value(form, before, after):
             found.setdefault(form.model_dump_json(), form)
     return list(found.values())
 
 
-def _gives(form: ed.Form, before: JsonValue, after: JsonValue) -> bool:
+def _gives_value(form: ed.Form, before: JsonValue, after: JsonValue) -> bool:
     try:
-        return same_json(form.change(before, Site((), {}, NO_SOURCES)), after)
+        return same_json(form.change_value(before, Site((), {}, NO_SOURCES)), after)
     except EditDoesNotApplyError:
         return False
 
 
-def _forms(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
+def _candidate_forms(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
     kind = type_of(after)
     if kind not in ("null", type_of(before)):
         yield ed.Cast(name="", to=kind)
@@ -91,14 +95,14 @@ def _forms(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
         yield ed.Unwrap(name="")
         yield from _of_containers(before, after)
     if isinstance(before, list) and isinstance(after, str):
-        yield from (ed.Join(name="", mark=mark) for mark in _between(after))
+        yield from (ed.Join(name="", mark=mark) for mark in _marks_between(after))
     if is_number(before) and is_number(after) and before:
         yield ed.Scale(name="", factor=round(after / before, 9))
     if not isinstance(before, str) and not is_number(before):
         return
     text = str(before)
     if isinstance(after, list) and len(after) > 1:
-        yield from (ed.Split(name="", mark=mark) for mark in _between(text))
+        yield from (ed.Split(name="", mark=mark) for mark in _marks_between(text))
     if isinstance(after, str) and max(len(text), len(after)) <= MAX_TEXT:
         yield from _of_texts(text, after)
 
@@ -110,7 +114,7 @@ def _of_texts(text: str, after: str) -> Iterator[ed.Form]:
             yield from (ed.Reformat(name="", to=name, day_first=each) for each in (True, False))
     if len(after) > len(text) and after.endswith(text) and set(after[: -len(text)]) in _FILLING:
         yield ed.Pad(name="", width=len(after), sign=after[0])
-    for mark in _between(text):
+    for mark in _marks_between(text):
         parts = [part.strip() for part in text.split(mark)]
         if after in parts:
             yield ed.Cut(name="", mark=mark, part=parts.index(after))
@@ -120,13 +124,15 @@ def _of_texts(text: str, after: str) -> Iterator[ed.Form]:
         for other in ("", *sorted(set(_MARK.findall(after)))):
             if other != mark and other.join(rest) == after:
                 yield ed.Rewrite(name="", where="inside", old=mark, new=other)
-    yield from _rewrites(text, after)
+    yield from _candidate_rewrites(text, after)
 
 
 _DATES = {
-    r"\d{4}-\d\d-\d\d": "YYYY-MM-DD", r"\d{4}/\d\d/\d\d": "YYYY/MM/DD", r"\d{8}": "YYYYMMDD",
+    r"\d{4}-\d\d-\d\d": "YYYY-MM-DD",
+    r"\d{4}/\d\d/\d\d": "YYYY/MM/DD",
+    r"\d{8}": "YYYYMMDD",
     r"\d\d/\d\d/\d{4}": "DD/MM/YYYY",
-}  # fmt: skip
+}
 
 
 def _of_containers(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
@@ -145,19 +151,21 @@ def _of_containers(before: JsonValue, after: JsonValue) -> Iterator[ed.Form]:
             yield ed.Unnamed(name="", key=key, value=value)
 
 
-def _between(text: str) -> list[str]:
+def _marks_between(text: str) -> list[str]:
     """Return what stands between words of a text, each once."""
     return list(
         dict.fromkeys((*_MARKS.findall(text[:MAX_TEXT]), *re.findall(r"[\W_]", text[:200])))
     )
 
 
-def _rewrites(before: str, after: str) -> Iterator[ed.Rewrite]:
-    start, end = Prefix.similarity(before, after), Postfix.similarity(before, after)
+def _candidate_rewrites(before: str, after: str) -> Iterator[ed.Rewrite]:
+    start = Prefix.similarity(before, after)
+    end = Postfix.similarity(before, after)
     # The ending that both have, whole words of it: what is before it was written again.
     end = end if end == len(after) else _word_start(before[::-1], end)
     if end:
-        old, new = before[: len(before) - end], after[: len(after) - end]
+        old = before[: len(before) - end]
+        new = after[: len(after) - end]
         yield ed.Rewrite(name="", where="start", old=old, new=new)
     if start and before[start:]:
         start = _word_start(before, start)
@@ -165,7 +173,8 @@ def _rewrites(before: str, after: str) -> Iterator[ed.Rewrite]:
         yield ed.Rewrite(name="", where="end", old=before[start:], new=after[start:])
     end = min(end, len(before) - start, len(after) - start)
     end = _word_start(before[::-1], end)
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    old = before[start : len(before) - end]
+    new = after[start : len(after) - end]
     if start and end and old:
         yield ed.Rewrite(name="", where="inside", old=old, new=new)
 
@@ -190,42 +199,43 @@ class _Pair:
     sources: list[_Source] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._compare(Piece((), self.failed), Piece((), self.mended))
+        self._compare_pieces(Piece((), self.failed), Piece((), self.mended))
         free = (*self.gone, *(old for old, _ in self.changed))
-        freed = [part for piece in free for part in _parts(piece)]
+        freed = [part for piece in free for part in _walk_parts(piece)]
         paths = {piece.path for piece in freed}
-        kept = (piece for piece in _parts(Piece((), self.failed)) if piece.path)
+        kept = (piece for piece in _walk_parts(Piece((), self.failed)) if piece.path)
         self.sources = [_Source(piece.path, piece.value, is_free=True) for piece in freed]
         self.sources += [
             _Source(e.path, e.value, is_free=False) for e in kept if e.path not in paths
         ]
         del self.sources[_MAX_SOURCES:]
 
-    def explained(self) -> Iterator[ed.Edit]:
+    def explain_places(self) -> Iterator[ed.Edit]:
         """Yield the edits of every place."""
         for old, new in self.reshaped[:_MAX_PIECES]:
-            yield from (form.at(new.path) for form in forms_between(old.value, new.value))
+            yield from (form.at_path(new.path) for form in forms_between(old.value, new.value))
         for old, new in self.changed[:_MAX_PIECES]:
             yield from self._of_change(old, new)
         for piece in self.new[:_MAX_PIECES]:
             yield from self._of_new(piece)
         for piece in self.gone[:_MAX_PIECES]:
-            yield ed.Remove(name="").at(piece.path)
+            yield ed.Remove(name="").at_path(piece.path)
 
-    def _compare(self, before: Piece, after: Piece) -> None:
-        one, two = before.value, after.value
+    def _compare_pieces(self, before: Piece, after: Piece) -> None:
+        one = before.value
+        two = after.value
         if isinstance(one, dict) and isinstance(two, dict) and (not before.path or (one and two)):
             if before.path and one.keys().isdisjoint(two):
                 self.reshaped.append((before, after))
             for piece in children_of(before):
                 if piece.path[-1] in two:
-                    self._compare(piece, Piece(piece.path, two[str(piece.path[-1])]))
+                    self._compare_pieces(piece, Piece(piece.path, two[str(piece.path[-1])]))
                 else:
                     self.gone.append(piece)
             self.new += [piece for piece in children_of(after) if piece.path[-1] not in one]
         elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two) > 0:
             for left, right in zip(children_of(before), children_of(after), strict=True):
-                self._compare(left, right)
+                self._compare_pieces(left, right)
         elif not same_json(one, two):
             self.changed.append((before, after))
 
@@ -233,34 +243,36 @@ class _Pair:
         if is_redacted(old.value) or is_redacted(new.value):
             return  # a mask stands for many values
         for form in forms_between(old.value, new.value):
-            yield form.at(new.path)
-        yield from self._built(new, but=old.path)
+            yield form.at_path(new.path)
+        yield from self._explain_built(new, but=old.path)
         if not isinstance(old.value, dict | list):
-            yield ed.Replace(name="", before=old.value, value=new.value).at(new.path)
-        yield ed.Put(name="", value=new.value).at(new.path)
+            yield ed.Replace(name="", before=old.value, value=new.value).at_path(new.path)
+        yield ed.Put(name="", value=new.value).at_path(new.path)
 
     def _of_new(self, piece: Piece) -> Iterator[ed.Edit]:
-        yield from self._built(piece)
+        yield from self._explain_built(piece)
         around = value_at(self.failed, piece.path[:-1])
         if isinstance(around, dict):
-            yield ed.Add(name="", value=piece.value).at(piece.path)
+            yield ed.Add(name="", value=piece.value).at_path(piece.path)
         else:
-            yield ed.Put(name="", value=piece.value).at(piece.path)
+            yield ed.Put(name="", value=piece.value).at_path(piece.path)
 
-    def _built(self, piece: Piece, but: Path | None = None) -> Iterator[ed.Edit]:
+    def _explain_built(self, piece: Piece, but: Path | None = None) -> Iterator[ed.Edit]:
         """Yield what builds a value of others: the whole of it, or else part by part."""
-        taken = list(self._taken(piece, but))
+        taken = list(self._explain_taken(piece, but))
         yield from taken
         if isinstance(piece.value, str):
-            yield from self._filled(piece)
-        if taken or isinstance(piece.value, _PLAIN):
+            yield from self._explain_filled(piece)
+        if taken:
             return
-        parts = [(child, list(self._built(child))) for child in children_of(piece)]
+        if isinstance(piece.value, _PLAIN):
+            return
+        parts = [(child, list(self._explain_built(child))) for child in children_of(piece)]
         if any(found for _, found in parts):
             for child, found in parts:
-                yield from found or [ed.Put(name="", value=child.value).at(child.path)]
+                yield from found or [ed.Put(name="", value=child.value).at_path(child.path)]
 
-    def _taken(self, piece: Piece, but: Path | None) -> Iterator[ed.Edit]:
+    def _explain_taken(self, piece: Piece, but: Path | None) -> Iterator[ed.Edit]:
         sources = [each for each in self.sources if each.path != but]
         same = [
             each
@@ -270,31 +282,34 @@ class _Pair:
         for source in islice(sorted(same, key=lambda each: not each.is_free), _MOST_TAKES):
             is_gone = any(gone.path == source.path for gone in self.gone)
             if is_gone and source.path[:-1] == piece.path[:-1] and isinstance(source.path[-1], str):
-                yield ed.Rename(name="", to=str(piece.path[-1])).at(source.path)
+                yield ed.Rename(name="", to=str(piece.path[-1])).at_path(source.path)
             else:
-                yield ed.Take(name="", source=source.path).at(piece.path)
+                yield ed.Take(name="", source=source.path).at_path(piece.path)
         for source in () if same else [each for each in sources if each.is_free]:
             for form in forms_between(source.value, piece.value)[:_MOST_TAKES]:
                 if source.path != piece.path:
-                    yield ed.Take(name="", source=source.path, through=(form,)).at(piece.path)
+                    yield ed.Take(name="", source=source.path, through=(form,)).at_path(piece.path)
             if is_number(piece.value) and isinstance(source.value, str):
                 text = str(piece.value)
                 for form in forms_between(source.value, text):
                     if isinstance(form, ed.Cut):
                         cast = ed.Cast(name="", to=type_of(piece.value))
-                        yield ed.Take(name="", source=source.path, through=(form, cast)).at(
+                        yield ed.Take(name="", source=source.path, through=(form, cast)).at_path(
                             piece.path
                         )
 
-    def _filled(self, piece: Piece) -> Iterator[ed.Edit]:
+    def _explain_filled(self, piece: Piece) -> Iterator[ed.Edit]:
         """Yield what writes a text of several values of the call that are gone or changed."""
-        rest, parts = str(piece.value), list[str | Path]()
+        rest = str(piece.value)
+        parts = list[str | Path]()
         free = [
             each
             for each in self.sources
-            if each.is_free and isinstance(each.value, str | int | float)
-            and not isinstance(each.value, bool) and str(each.value)
-        ]  # fmt: skip
+            if each.is_free
+            and isinstance(each.value, str | int | float)
+            and not isinstance(each.value, bool)
+            and str(each.value)
+        ]
         while rest:
             at = {rest.find(str(each.value)): each for each in reversed(free)}
             at.pop(-1, None)
@@ -307,14 +322,14 @@ class _Pair:
             rest = rest[start + len(str(source.value)) :]
             free.remove(source)
         if sum(not isinstance(part, str) for part in parts) > 1:
-            yield ed.Fill(name="", parts=tuple(parts)).at(piece.path)
+            yield ed.Fill(name="", parts=tuple(parts)).at_path(piece.path)
 
 
-def _parts(piece: Piece) -> Iterator[Piece]:
+def _walk_parts(piece: Piece) -> Iterator[Piece]:
     """Yield a value and all that is in it, the whole first."""
     yield piece
     for child in children_of(piece):
-        yield from _parts(child)
+        yield from _walk_parts(child)
 
 
 def _is_distinct(value: JsonValue) -> bool:
@@ -334,13 +349,13 @@ def _of_any(path: Path, call: JsonObject) -> Path:
     )
 
 
-def _lifted(edit: ed.Edit, failed: JsonObject) -> ed.Edit:
-    """The edit for every element of the lists that both calls have, where its source is one."""
+def _lift_edit(edit: ed.Edit, failed: JsonObject) -> ed.Edit:
+    """Return the edit for every element of the lists, where its source is one."""
     place = _of_any(edit.path, failed)
     if isinstance(edit, ed.Take):
         source = _of_any(edit.source, failed)
         if _at_any(edit.path, place) == _at_any(edit.source, source):
-            return edit.model_copy(update={"source": source}).at(place)
+            return edit.model_copy(update={"source": source}).at_path(place)
         return edit
     if isinstance(edit, ed.Fill):
         parts = tuple(
@@ -349,9 +364,9 @@ def _lifted(edit: ed.Edit, failed: JsonObject) -> ed.Edit:
         at_any = _at_any(edit.path, place)
         pairs = zip(edit.parts, parts, strict=True)
         if all(isinstance(one, str) or _at_any(one, part) == at_any for one, part in pairs):
-            return edit.model_copy(update={"parts": parts}).at(place)
+            return edit.model_copy(update={"parts": parts}).at_path(place)
         return edit
-    return edit.at(place)
+    return edit.at_path(place)
 
 
 def _at_any(path: Path, lifted: Path | str) -> list[str | int]:

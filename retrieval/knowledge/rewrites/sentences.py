@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aftercall.json_values import JsonValue, canonical_json
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.values.parameters import Path
-from retrieval.knowledge.values.scalars import number
+from retrieval.knowledge.values.scalars import write_number
 from retrieval.knowledge.values.texts import Style
 
 _MAX_VALUE = 80
@@ -22,11 +22,12 @@ def lesson_of(edits: Sequence[ed.Edit], share: str | None = None) -> str:
     Values as JSON, cut.
     """
     if share is None:
-        return " ".join(dict.fromkeys(map(_sentence, edits)))
+        return " ".join(dict.fromkeys(map(_write_sentence, edits)))
     said = (
-        f"{spoken(each.path)}: {shown(each.before)} is refused, {shown(each.value)} works."
+        f"{speak_path(each.path)}: {show_json(each.before)} is refused, "
+        f"{show_json(each.value)} works."
         if isinstance(each, ed.Replace)
-        else _sentence(each)
+        else _write_sentence(each)
         for each in edits
     )
     return f"{' '.join(said).removesuffix('.')} ({share} sessions)."
@@ -66,35 +67,35 @@ _AS_JSON = frozenset({"value", "before", "mark", "sign"})
 """Fields that are data."""
 
 
-def _sentence(edit: ed.Edit) -> str:
-    place = spoken(edit.path)
+def _write_sentence(edit: ed.Edit) -> str:
+    place = speak_path(edit.path)
     if isinstance(edit, ed.Rename):
-        around = f" in {spoken(edit.path[:-1])}" if edit.inside else ""
+        around = f" in {speak_path(edit.path[:-1])}" if edit.inside else ""
         return f"The parameter{around} is called `{edit.to}`, not `{edit.path[-1]}`."
     fields = {
-        name: shown(value) if name in _AS_JSON else str(value) for name, value in edit if value
+        name: show_json(value) if name in _AS_JSON else str(value) for name, value in edit if value
     }
-    fields |= _said(edit)
+    fields |= _sentence_fields(edit)
     return _SENTENCES[edit.kind].format(place=place, **fields)
 
 
-def _said(edit: ed.Edit) -> dict[str, str]:
+def _sentence_fields(edit: ed.Edit) -> dict[str, str]:
     """Return what an edit's sentence states next to its place."""
     match edit:
         case ed.Clamp():
-            low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
-            high = f"at most {number(edit.maximum)}" if edit.maximum is not None else ""
+            low = f"at least {write_number(edit.minimum)}" if edit.minimum is not None else ""
+            high = f"at most {write_number(edit.maximum)}" if edit.maximum is not None else ""
             return {"stated": " and ".join(filter(None, (low, high))) or "within the stated bounds"}
         case ed.Replace():
-            return {"value": shown(edit.value), "before": shown(edit.before)}
+            return {"value": show_json(edit.value), "before": show_json(edit.before)}
         case ed.Add() | ed.Put():
-            return {"value": shown(edit.value)}
+            return {"value": show_json(edit.value)}
         case ed.Rewrite():
             at = {"start": "at its beginning", "end": "at its end", "inside": "in it"}[edit.where]
-            said = f"instead of {shown(edit.old)} {at}" if edit.old else f"{at} was missing"
-            return {"words": f"{shown(edit.new)} {said}"}
+            said = f"instead of {show_json(edit.old)} {at}" if edit.old else f"{at} was missing"
+            return {"words": f"{show_json(edit.new)} {said}"}
         case ed.Scale():
-            return {"factor": number(edit.factor)}
+            return {"factor": write_number(edit.factor)}
         case ed.Nest():
             fields = ", ".join(f"`{each}`" for each in edit.fields)
             return {"fields": fields, "listed": ", a list of one" if edit.listed else ""}
@@ -107,18 +108,21 @@ def _said_of_move(edit: ed.Edit) -> dict[str, str]:
     match edit:
         case ed.Take():
             forms = ", written otherwise" if edit.through else ""
-            return {"source": spoken(edit.source), "forms": forms}
+            return {"source": speak_path(edit.source), "forms": forms}
         case ed.Fill():
-            said = [shown(part) if isinstance(part, str) else spoken(part) for part in edit.parts]
+            said = [
+                show_json(part) if isinstance(part, str) else speak_path(part)
+                for part in edit.parts
+            ]
             return {"words": ", ".join(said)}
         case ed.Cut():
             return {"part": str(edit.part + 1 if edit.part >= 0 else edit.part)}
         case ed.Join():
-            return {"mark": shown(edit.mark)}
+            return {"mark": show_json(edit.mark)}
     return {}
 
 
-def spoken(path: Path) -> str:
+def speak_path(path: Path) -> str:
     """Return a place in words, names in marks: "`date` of each of `flights`"."""
     words = f"`{path[0]}`"
     for step in path[1:]:
@@ -133,7 +137,7 @@ def spoken(path: Path) -> str:
     return words
 
 
-def shown(value: JsonValue) -> str:
+def show_json(value: JsonValue) -> str:
     """Return a value as JSON, cut."""
     if isinstance(value, str):
         value = value[: _MAX_VALUE + 1]

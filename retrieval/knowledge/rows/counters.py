@@ -74,7 +74,7 @@ def bucket_of(duration_ms: float) -> int | None:
     return math.floor(math.log(min(max(duration_ms, _LEAST_MS), _MOST_MS)) / math.log(GROWTH))
 
 
-def quantile(buckets: Mapping[int, int], share: float) -> float | None:
+def duration_quantile(buckets: Mapping[int, int], share: float) -> float | None:
     """Return the duration in milliseconds that a share (0 to 1) of all does not exceed.
 
     None of none.

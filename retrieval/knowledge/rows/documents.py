@@ -79,7 +79,7 @@ class SeedEntry(BaseModel):
 def document_id(
     workspace: str, kind: Kind, server_name: str | None, tool_name: str | None, what: str
 ) -> str:
-    """A UUID made from what the document stands for, so that doing it twice changes nothing."""
+    """Return a UUID of what the document stands for, the same each time."""
     parts = (workspace, kind, server_name or "", tool_name or "", what)
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join(parts)))
 
@@ -91,15 +91,17 @@ def shape_of(parameters: JsonObject) -> str:
     """
     if len(parameters) > _MOST_KEYS:
         return "{*}"
-    return ",".join(f"{name}:{_shape(value, 1)}" for name, value in sorted(parameters.items()))
+    return ",".join(
+        f"{name}:{_value_shape(value, 1)}" for name, value in sorted(parameters.items())
+    )
 
 
-def _shape(value: JsonValue, depth: int) -> str:
+def _value_shape(value: JsonValue, depth: int) -> str:
     if isinstance(value, dict) and depth and len(value) <= _MOST_KEYS:
-        inside = ",".join(f"{k}:{_shape(v, depth - 1)}" for k, v in sorted(value.items()))
+        inside = ",".join(f"{k}:{_value_shape(v, depth - 1)}" for k, v in sorted(value.items()))
         return f"{{{inside}}}"
     if isinstance(value, list):
-        return f"[{_shape(value[0], 0)}]" if value else "[]"
+        return f"[{_value_shape(value[0], 0)}]" if value else "[]"
     return type_of(value)
 
 
@@ -109,7 +111,7 @@ class CommonMistakes:
 
     entries: list[SeedEntry] = field(default_factory=list)
 
-    def find(self, reading: ErrorReading, tool_name: str) -> tuple[SeedEntry, ...]:
+    def find_entries(self, reading: ErrorReading, tool_name: str) -> tuple[SeedEntry, ...]:
         """Entries about this very error that hold for this tool."""
         fit = (entry for entry in self.entries if entry.tool_name in (None, tool_name))
         return tuple(entry for entry in fit for s in entry.signatures if s == reading.signature)

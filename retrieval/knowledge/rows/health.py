@@ -33,12 +33,12 @@ MAX_METHODS = 32
 MAX_METHOD_SESSIONS = 2
 """Sessions remembered of a method: from two on its name is common knowledge."""
 MAX_BOOK_AXES = 2_000
-"""Distinct axes remembered of a workspace; of more, the least heavy make room."""
+"""Distinct axes remembered of a workspace; of more, the least heavy make space."""
 MAX_BOOK_PAIRS = 4_000
 MAX_WORDS = 300
 """Characters kept of what a tool or a user stated."""
 MAX_REFERRED = 40_000
-"""Characters of a tool's referrals. What a hostile tool states may be longer than there is room."""
+"""Characters of a tool's referrals. The texts of a hostile tool may be longer than that."""
 _SHED = 4
 """Of referrals that are too long together the oldest quarter goes, until they fit."""
 _MAX_PAIRED = 8
@@ -64,12 +64,12 @@ class Tally:
             self.weight = self.weight_at(at) + 1
             self.at = at
         else:
-            self.weight += decay(self.at, at)
+            self.weight += decayed_weight(self.at, at)
         self.count += 1
 
     @classmethod
-    def of(cls, moments: Iterable[datetime]) -> "Tally":
-        """Of events of these moments."""
+    def from_moments(cls, moments: Iterable[datetime]) -> "Tally":
+        """Return the tally of events of these moments."""
         tally = cls()
         for at in moments:
             tally.add(at)
@@ -77,14 +77,14 @@ class Tally:
 
     def weight_at(self, now: datetime) -> float:
         """Return the weight now; events of a later time count whole."""
-        return 0.0 if self.at is None else self.weight * decay(now, self.at)
+        return 0.0 if self.at is None else self.weight * decayed_weight(now, self.at)
 
-    def shown(self, now: datetime) -> Count:
-        """For an answer."""
+    def show_count(self, now: datetime) -> Count:
+        """Return the count for an answer."""
         return Count(count=self.count, weight=round(self.weight_at(now), 4), last_seen=self.at)
 
 
-def decay(now: datetime, then: datetime) -> float:
+def decayed_weight(now: datetime, then: datetime) -> float:
     """Return what an event of then still weighs now, in (0, 1]."""
     return float(0.5 ** (max(0.0, (now - then).total_seconds()) / _HALF_LIFE_S))
 
@@ -93,7 +93,7 @@ class _Event(BaseModel):
     at: datetime
     execution_id: str
 
-    def order(self) -> tuple[datetime, str]:
+    def sort_key(self) -> tuple[datetime, str]:
         return self.at, self.execution_id
 
 
@@ -129,7 +129,7 @@ class Corrected(_Event):
     by: str = ""
     """The mark of its principal (`retrieval.knowledge.rows.principals.key_mark`)."""
 
-    def order(self) -> tuple[datetime, str]:
+    def sort_key(self) -> tuple[datetime, str]:
         """Return its time and id: a call may be corrected several times."""
         return self.at, self.correction_id
 
@@ -190,8 +190,8 @@ class KnownHealth(BaseModel):
     users: list[str] = Field(default_factory=list)
     """The marks of the first two principals that stated something of it."""
 
-    def fair(self) -> "KnownHealth":
-        """As all may go by it: a principal counts up to `MOST_OF_ONE`, and as far as all others."""
+    def limit_principals(self) -> "KnownHealth":
+        """Return a copy in which a principal counts up to `MOST_OF_ONE` or all others."""
         if len(self.users) < _SEVERAL:
             return self
         said, most = self.recent_corrections, MOST_OF_ONE
@@ -208,13 +208,13 @@ class KnownHealth(BaseModel):
         low = [each for each in referrals if each.kind == "low_utility"]
         categories = dict(self.categories)
         if low:
-            categories["low_utility"] = Tally.of(each.at for each in low)
+            categories["low_utility"] = Tally.from_moments(each.at for each in low)
         told: dict[str, object] = {
-            "referrals": sorted(referrals, key=Referred.order),
+            "referrals": sorted(referrals, key=Referred.sort_key),
             "recent_corrections": corrections,
             "marks": fairly_heard(self.marks, lambda each: each.by, least=most),
             "categories": categories,
-            "corrections": Tally.of(each.at for each in corrections),
+            "corrections": Tally.from_moments(each.at for each in corrections),
         }
         return self.model_copy(update=told)
 
@@ -239,8 +239,10 @@ def remember_referral(known: KnownHealth, new: Referred) -> None:
     """Add a referral, in place of the oldest of its kind."""
     like = [each for each in known.referrals if each.kind == new.kind]
     others = [each for each in known.referrals if each.kind != new.kind]
-    _insert(like, new, MAX_REFERRALS if new.kind == "wrong_tool_boundary" else MAX_LOW_UTILITY)
-    known.referrals = sorted([*others, *like], key=Referred.order)
+    _insert_event(
+        like, new, MAX_REFERRALS if new.kind == "wrong_tool_boundary" else MAX_LOW_UTILITY
+    )
+    known.referrals = sorted([*others, *like], key=Referred.sort_key)
     texts = [
         (*each.axes, *each.spelled, *each.split, each.evidence or "", each.message)
         for each in known.referrals
@@ -252,11 +254,11 @@ def remember_referral(known: KnownHealth, new: Referred) -> None:
 
 def remember_event(events: list[EventT], new: EventT) -> None:
     """Add an event of any other kind to its list, in place of the oldest."""
-    _insert(events, new, _LIMITS[type(new)])
+    _insert_event(events, new, _LIMITS[type(new)])
 
 
-def _insert(events: list[EventT], new: EventT, limit: int) -> None:
-    events.insert(bisect_right(events, new.order(), key=_Event.order), new)
+def _insert_event(events: list[EventT], new: EventT, limit: int) -> None:
+    events.insert(bisect_right(events, new.sort_key(), key=_Event.sort_key), new)
     del events[:-limit]
 
 
@@ -269,7 +271,7 @@ def method_to_update(known: KnownHealth, method: str) -> MethodTallies:
     return tallies
 
 
-def short(text: str, limit: int = MAX_WORDS) -> str:
+def shorten_line(text: str, limit: int = MAX_WORDS) -> str:
     """Text on one line, of at most so many characters."""
     return " ".join(text[: 4 * limit].split())[:limit]
 
@@ -314,19 +316,19 @@ def count_axes(book: AxisBook, axes: Mapping[str, str], at: datetime) -> None:
     for one, other in combinations(list(axes)[:_MAX_PAIRED], 2):
         book.pairs.setdefault(_BETWEEN.join(sorted((one, other))), Tally()).add(at)
     if len(book.axes) > _OVERFLOW * MAX_BOOK_AXES or len(book.pairs) > _OVERFLOW * MAX_BOOK_PAIRS:
-        prune(book)
+        prune_book(book)
 
 
-def prune(book: AxisBook) -> None:
+def prune_book(book: AxisBook) -> None:
     """Forget the least heavy axes and pairs of a book that is too full, in place."""
     tallies = {axis: seen.tally for axis, seen in book.axes.items()}
-    for axis in _lightest(tallies, MAX_BOOK_AXES):
+    for axis in _lightest_names(tallies, MAX_BOOK_AXES):
         del book.axes[axis]
-    for pair in _lightest(book.pairs, MAX_BOOK_PAIRS):
+    for pair in _lightest_names(book.pairs, MAX_BOOK_PAIRS):
         del book.pairs[pair]
 
 
-def _lightest(tallies: Mapping[str, Tally], limit: int) -> list[str]:
+def _lightest_names(tallies: Mapping[str, Tally], limit: int) -> list[str]:
     """Return what goes so that only the heaviest stay, of equal weight the first by name."""
     if len(tallies) <= limit:
         return []

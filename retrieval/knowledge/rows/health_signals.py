@@ -13,13 +13,13 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Execution, Tool
 from retrieval.knowledge.rows.health import MAX_METHOD_SESSIONS, KnownHealth, MethodTallies
-from retrieval.knowledge.rows.results import error_within, is_empty, payload_of
+from retrieval.knowledge.rows.results import error_within, is_empty, walk_payload
 from retrieval.knowledge.values.parameters import view_of_schema
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
 """Names of a parameter that states which method is called; the first that fits counts."""
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
-"""What a method's name looks like; a whole command line is none, nor is a sentence."""
+"""What a method's name looks like; a whole command line or a sentence is no name."""
 _MAX_ENUM = 200
 _DECLARED = frozenset({
     "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",
@@ -44,12 +44,12 @@ def method_of(parameters: JsonObject) -> tuple[str, str] | None:
 
 
 def is_earlier(name: str, than: str | None) -> bool:
-    """Whether a method parameter counts before another, so that order makes no difference."""
+    """Return whether one method parameter counts before another, in any order of input."""
     return than is None or METHOD_PARAMETERS.index(name) < METHOD_PARAMETERS.index(than)
 
 
 def stated_methods(tool: Tool | None) -> frozenset[str]:
-    """The methods that a tool's registered schema names, in the `enum` of a method parameter."""
+    """Return the methods that a tool's schema names in the `enum` of a method parameter."""
     views = view_of_schema((tool.input_schema if tool else None) or {}).parameters
     listed = (views[name].allowed for name in METHOD_PARAMETERS if name in views)
     return frozenset(
@@ -73,11 +73,11 @@ def weakness_of(execution: Execution) -> str | None:
         return None
     result = execution.result
     error = "the result holds an error" if error_within(result) is not None else None
-    reasons = (_declared(execution), error, _emptiness(result))
+    reasons = (_declared_status(execution), error, _describe_emptiness(result))
     return ", and ".join(reason for reason in reasons if reason) or None
 
 
-def _declared(execution: Execution) -> str | None:
+def _declared_status(execution: Execution) -> str | None:
     words: list[JsonValue] = [execution.result_status]
     if isinstance(execution.result, dict):
         words.append(execution.result.get("status"))
@@ -91,13 +91,15 @@ def _declared(execution: Execution) -> str | None:
     return None
 
 
-def _emptiness(result: JsonValue) -> str | None:
+def _describe_emptiness(result: JsonValue) -> str | None:
     if result is None or not is_empty(result):
         return None
     if isinstance(result, str):
         return "the result is an empty text"
     if isinstance(result, list):
         return "the result is an empty list"
-    payload = islice(payload_of(result), 2) if isinstance(result, dict) else ()
+    payload = islice(walk_payload(result), 2) if isinstance(result, dict) else ()
     names = " and ".join(f"'{name[:_MAX_NAME]}'" for name, _ in payload)
-    return f"there is nothing in {names}" if names else "the result is an empty object"
+    if names:
+        return f"there is nothing in {names}"
+    return "the result is an empty object"

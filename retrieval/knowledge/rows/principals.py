@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Self, TypeVar
 
-from aftercall.tables import summed
+from aftercall.tables import sum_values
 from mongo.contents import BETWEEN
 from mongo.records import OWNER
 
@@ -24,33 +24,41 @@ T = TypeVar("T")
 
 def key_mark(principal: str) -> str:
     """Return the short mark of a principal; empty for the owner."""
-    return "" if principal == OWNER else sha256(principal.encode()).hexdigest()[:8]
+    if principal == OWNER:
+        return ""
+    return sha256(principal.encode()).hexdigest()[:8]
 
 
-def marked(text: str, digest: Callable[[str], str]) -> str:
+def make_mark(text: str, digest: Callable[[str], str]) -> str:
     """Return the mark of an agent or session, of a text that `mongo.contents.named` has made."""
     principal, found, name = text.partition(BETWEEN)
-    return f"{key_mark(principal)}.{digest(name)}" if found else digest(text)
+    if found:
+        return f"{key_mark(principal)}.{digest(name)}"
+    return digest(text)
 
 
 def agent_mark(agent: str) -> str:
     """Return a short mark of an agent's name, empty where it has none."""
-    return marked(agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else "")
+    return make_mark(agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else "")
 
 
 def principal_of(mark: str) -> str:
-    """Whose a mark is: the mark of a key, or nothing for the owner."""
-    return mark.partition(".")[0] if "." in mark else ""
+    """Return the principal of a mark: that of a key, or nothing for the owner."""
+    if "." in mark:
+        return mark.partition(".")[0]
+    return ""
 
 
 def principals_of(marks: Collection[str]) -> int:
     """Return how many principals some marks are of."""
-    if len(marks) == 1 or (marks and "." not in "".join(marks)):
+    if len(marks) == 1:
+        return 1
+    if marks and "." not in "".join(marks):
         return 1
     return len(set(map(principal_of, marks)))
 
 
-def others(marks: Iterable[str], asker: str) -> int:
+def count_others(marks: Iterable[str], asker: str) -> int:
     """Return how many others some marks are to one that asks.
 
     All of another principal count as one.
@@ -62,14 +70,14 @@ def others(marks: Iterable[str], asker: str) -> int:
     return len(set(told) - {(own, asker)})
 
 
-def loudest(marks: Collection[str]) -> str:
-    """Return the principal with the most marks: of a full table, one of its marks makes room."""
+def largest_principal(marks: Collection[str]) -> str:
+    """Return the principal with the most marks: of a full table, one of its marks makes space."""
     counts = Counter(map(principal_of, marks))
     return max(counts, key=lambda each: (counts[each], each))
 
 
-def capped(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
-    """How many marks count: `MOST_OF_ONE` of a principal, where there are others, also `beside`."""
+def cap_marks(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
+    """Return how many marks count: `MOST_OF_ONE` of a principal, where there are others."""
     counts = Counter(map(principal_of, marks))
     if len(counts.keys() | set(map(principal_of, beside))) < 2:
         return sum(counts.values())
@@ -92,12 +100,12 @@ def capped_against(against: Collection[str], for_it: Collection[str]) -> int:
 
     `capped`, and of one other caller a single one.
 
-    A stranger is one principal against two others or more: however often it repeats its word, it
+    A single principal stands against two others or more: however often it repeats its word, it
     takes from no one what worked.
     """
     if is_one_stranger(map(principal_of, against), map(principal_of, for_it)):
         return 1
-    return capped(against, for_it)
+    return cap_marks(against, for_it)
 
 
 def fairly_heard(
@@ -107,8 +115,9 @@ def fairly_heard(
 
     All of its own, of each other at most as much as of all but it.
 
-    So nobody hears what one stranger alone says, beyond the `least`. The order stays; of each the
-    last ones are received. `own` is the mark of the asker's principal; None for everyone's ears.
+    So what a single other principal reports is not shown, beyond the `least`. The order stays; of
+    each the last ones are received. `own` is the mark of the asker's principal; None for everyone's
+    ears.
     """
     counts = Counter(map(whose, said))
     if counts.keys() <= {own}:
@@ -125,7 +134,7 @@ def fairly_heard(
 
 
 def remember_mark(marks: list[str], mark: str, limit: int) -> None:
-    """Add a mark to a bounded list: the oldest of the principal with the most makes room."""
+    """Add a mark to a bounded list: the oldest of the principal with the most makes space."""
     if mark not in marks:
         marks.append(mark)
         drop_loudest(marks, limit, str)
@@ -138,14 +147,18 @@ def drop_loudest(items: list[T], limit: int, mark: Callable[[T], str]) -> None:
         if principals_of(marks) == 1:
             del items[:-limit]
             return
-        whose = loudest(marks)
+        whose = largest_principal(marks)
         del items[next(at for at, each in enumerate(items) if principal_of(mark(each)) == whose)]
 
 
+def _weight_of(calls: int) -> float:
+    return min(1.0, MAX_WEIGHT_OF_AGENT / calls)
+
+
 def make_room(table: dict[str, T], key: str, limit: int, rank: Callable[[str], int]) -> None:
-    """Of a full table the lowest goes: of the principal that has the most in it."""
+    """Remove the lowest of a full table, of the principal that has the most in it."""
     if key not in table and len(table) >= limit:
-        whose = loudest([*table, key])
+        whose = largest_principal([*table, key])
         of_one = [each for each in table if principal_of(each) == whose]
         del table[min(of_one or table, key=rank)]
 
@@ -167,26 +180,31 @@ class FairWeights:
     of_others: float
 
     @classmethod
-    def among(cls, calls: int, agents: Mapping[str, int]) -> Self:
+    def from_calls(cls, calls: int, agents: Mapping[str, int]) -> Self:
         """Return the fair in so many calls, with the sample of who made them."""
         others = calls - sum(agents.values())
         if len(agents) + (others > 0) <= 1:
             return cls({}, 1.0)
         whose = {agent: principal_of(agent) for agent in agents}
-        if len(set(whose.values())) < 2:  # of several each is one, however many its agents
+        principals = set(whose.values())
+        if len(principals) < 2:  # of several each is one, however many its agents
             whose = {agent: agent for agent in agents}
-        made_by = summed((whose[agent], made) for agent, made in agents.items())
-        of_agent = {each: min(1.0, MAX_WEIGHT_OF_AGENT / made_by[whose[each]]) for each in agents}
-        return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
+        made_by = sum_values((whose[agent], made) for agent, made in agents.items())
+        of_agent = {each: _weight_of(made_by[whose[each]]) for each in agents}
+        if not others:
+            return cls(of_agent, 0.0)
+        return cls(of_agent, _weight_of(others))
 
-    def weight(self, calls: int, agents: Mapping[str, int]) -> float:
+    def fair_weight(self, calls: int, agents: Mapping[str, int]) -> float:
         """Return the weight of some of these calls, with the sample of who made those.
 
         At most `calls`.
         """
-        weight, others = 0.0, calls
+        weight = 0.0
+        others = calls
         for agent, made in agents.items():
-            if (voice := self.of_agent.get(agent)) is not None:
+            voice = self.of_agent.get(agent)
+            if voice is not None:
                 weight += made * voice
                 others -= made
         return weight + others * self.of_others

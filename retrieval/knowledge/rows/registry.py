@@ -1,8 +1,8 @@
 """The registry: all tools and promotions of a workspace at one moment, by any of their names.
 
 Also who serves a namespace: its promoted version, its originals, and all others in it. A tool may
-name the one that it evolved from. What is stored may hold a circle all the same (two puts at once,
-an import), so every walk here ends when it meets a tool again.
+name the one that it evolved from. Anything that is stored may hold a circle all the same (two puts
+at once, an import), so every walk here ends when it meets a tool again.
 
 Registering a tool is optional, so a tool is found by its registered id, and by the name under which
 its calls are recorded: `toolName` or `serverName/toolName`.
@@ -20,7 +20,7 @@ from aftercall.models import Namespace, Promotion, Tool, ToolName, ToolSource
 from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool
 from aftercall.redaction import Redactor
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import StoredPromotion, StoredTool
 from mongo.records import ToolKey
 from retrieval.knowledge.rows.documents import document_id
@@ -82,7 +82,7 @@ class Registry:
         """By namespace, as far as it was asked for: the original, and what is in its place."""
         self._shown: dict[int, tuple[Tool, Tool]] = {}
 
-    def shown(self, tool: Tool, redactor: Redactor) -> Tool:
+    def show_tool(self, tool: Tool, redactor: Redactor) -> Tool:
         """Return a tool of this registry without secrets, looked through once."""
         if id(tool) not in self._shown:
             masked = redactor.tool(tool)
@@ -98,9 +98,10 @@ class Registry:
         """Tools that name the namespace, and the one whose id it is; by id, empty when unknown."""
         return self._by_namespace.get(namespace, ())
 
-    def descendants(self, tool_id: str) -> Iterator[StoredTool]:
+    def list_descendants(self, tool_id: str) -> Iterator[StoredTool]:
         """Tools that evolved from this one, directly first; each once, also in a circle."""
-        seen, level = {tool_id}, [tool_id]
+        seen = {tool_id}
+        level = [tool_id]
         while level:
             children = [child for each in level for child in self._children.get(each, ())]
             level = []
@@ -110,7 +111,7 @@ class Registry:
                     level.append(child.tool.tool_id)
                     yield child
 
-    def ancestors(self, tool_id: str | None) -> Iterator[str]:
+    def list_ancestors(self, tool_id: str | None) -> Iterator[str]:
         """Yield the id and what it evolved from, nearest first; each once, also in a circle."""
         seen: set[str] = set()
         while tool_id is not None and tool_id not in seen:
@@ -119,7 +120,7 @@ class Registry:
             stored = self.by_id.get(tool_id)
             tool_id = stored.tool.evolved_from if stored else None
 
-    def namespaces(self) -> list[Namespace]:
+    def list_namespaces(self) -> list[Namespace]:
         """Return all namespaces that tools name, and all that are promoted, by name.
 
         A tool that names a namespace serves that one; its id is a namespace too (seed 002: the tool
@@ -138,8 +139,8 @@ class Registry:
         ]
 
     def nearest_names(self, name: str) -> list[str]:
-        """Namespaces that someone may have meant by a name that is none, nearest first."""
-        return nearest(name, self._by_namespace)
+        """Namespaces that an unknown name may have meant, nearest first."""
+        return names_like(name, self._by_namespace)
 
     @cached_property
     def _by_name(self) -> dict[tuple[ToolKey, str | None], StoredTool]:
@@ -156,12 +157,12 @@ class Registry:
 
     @cached_property
     def shared_names(self) -> frozenset[ToolKey]:
-        """Tools of which another server has one of the same name."""
+        """Tools that share their name with a tool of another server."""
         keys = {each.tool_key for each in self.by_id.values()}
         often = Counter(each.tool_name for each in keys)
         return frozenset(each for each in keys if often[each.tool_name] > 1)
 
-    def named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
+    def find_named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
         """Return the tool that executions name so.
 
         The principal's own, else of who named it first.
@@ -170,12 +171,12 @@ class Registry:
 
     def tool_name(self, tool: ToolKey) -> ToolName:
         """Return the names of a tool: those of its calls, and its id where it is registered."""
-        stored = self.named(tool)
-        return named(tool, stored.tool.tool_id if stored else None)
+        stored = self.find_named(tool)
+        return name_tool(tool, stored.tool.tool_id if stored else None)
 
     @cached_property
     def _by_namespace(self) -> dict[str, list[StoredTool]]:
-        return gathered(
+        return gather_values(
             (str(name), each)
             for tool_id, each in sorted(self.by_id.items())
             for name in {tool_id, each.tool.namespace} - {None}
@@ -183,7 +184,7 @@ class Registry:
 
     @cached_property
     def _children(self) -> dict[str, list[StoredTool]]:
-        return gathered(
+        return gather_values(
             (each.tool.evolved_from, each)
             for _, each in sorted(self.by_id.items())
             if each.tool.evolved_from is not None
@@ -218,7 +219,7 @@ class ToolCandidate:
         """Tool as executions name it."""
         return ToolKey(self.workspace, self.tool.server_name, self.tool.name)
 
-    def counts(self, version: str) -> bool:
+    def counts_version(self, version: str) -> bool:
         """Return whether trials of a version are its own; `1.2` and `1.2.0` are one version."""
         return version in self.versions or any(same_version(own, version) for own in self.versions)
 
@@ -229,14 +230,14 @@ def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
     Its promoted version, its originals, then the others, each once.
 
     Empty for a namespace that no tool serves. The original is the tool whose id is the namespace;
-    where there is none, each tool that evolved from no other registered one.
+    where none exists, each tool that evolved from no other registered one.
     """
     promoted = _promoted_in(registry, namespace)
     evolved = None if promoted is None else promoted[1]
     candidates = [] if evolved is None else [evolved]
     candidates += [
         plain_candidate(registry, each, "original")
-        for each in _originals(registry, namespace)
+        for each in _original_tools(registry, namespace)
         # The promoted version may be what is registered: the tool was put again since then.
         if evolved is None
         or each.tool.tool_id != evolved.tool.tool_id
@@ -251,7 +252,7 @@ def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
     return candidates
 
 
-def offered(registry: Registry, stored: StoredTool) -> ToolCandidate:
+def offer_tool(registry: Registry, stored: StoredTool) -> ToolCandidate:
     """Return a tool that was found by search, as it is offered.
 
     Its promoted version where it has one.
@@ -268,7 +269,7 @@ def offered(registry: Registry, stored: StoredTool) -> ToolCandidate:
 
 def plain_candidate(registry: Registry, stored: StoredTool, source: ToolSource) -> ToolCandidate:
     """Return a tool as it is registered, as a candidate."""
-    return ToolCandidate(stored.workspace, stored.tool, source, _versions(registry, stored))
+    return ToolCandidate(stored.workspace, stored.tool, source, _own_versions(registry, stored))
 
 
 def original_of(registry: Registry, namespace: str) -> StoredTool | None:
@@ -278,26 +279,28 @@ def original_of(registry: Registry, namespace: str) -> StoredTool | None:
 
     Of several originals it is the one of the version that the promotion names, else the first.
     """
-    originals = _originals(registry, namespace)
+    originals = _original_tools(registry, namespace)
     if (stored := registry.promotions.get(namespace)) is not None:
         version = stored.promotion.original_version
         for each in originals:
             if same_version(each.tool.version or NO_VERSION, version):
                 return each
-    return originals[0] if originals else None
+    if originals:
+        return originals[0]
+    return None
 
 
 def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> list[str] | None:
-    """The circle, such as `["a", "b", "a"]`, that a tool would close by evolving from another."""
+    """Return the circle that a tool would close by evolving, such as `["a", "b", "a"]`."""
     chain = [tool_id]
-    for ancestor in registry.ancestors(evolved_from):
+    for ancestor in registry.list_ancestors(evolved_from):
         chain.append(ancestor)
         if ancestor == tool_id:
             return chain
     return None
 
 
-def _originals(registry: Registry, namespace: str) -> Sequence[StoredTool]:
+def _original_tools(registry: Registry, namespace: str) -> Sequence[StoredTool]:
     """Return the originals of a namespace, by id; of tools that evolved in a circle all are."""
     if (named := registry.by_id.get(namespace)) is not None:
         return [named]
@@ -314,17 +317,17 @@ def _originals(registry: Registry, namespace: str) -> Sequence[StoredTool]:
 def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, ToolCandidate] | None:
     """Return the original and the version in its place.
 
-    None where none is, or there is none to run.
+    None where no version is, or none can be run.
     """
     stored = registry.promotions.get(namespace)
     if stored is None:
         return None
     if namespace not in registry.promoted:
-        registry.promoted[namespace] = _replacement(registry, stored)
+        registry.promoted[namespace] = _find_replacement(registry, stored)
     return registry.promoted[namespace]
 
 
-def _replacement(
+def _find_replacement(
     registry: Registry, stored: StoredPromotion
 ) -> tuple[StoredTool, ToolCandidate] | None:
     original = original_of(registry, stored.namespace)
@@ -332,36 +335,41 @@ def _replacement(
         return None
     promotion: Promotion = stored.promotion
     inherited = stored.inherited_quality, promotion.promoted_at
-    for each in registry.descendants(original.tool.tool_id):
+    for each in registry.list_descendants(original.tool.tool_id):
         if same_version(each.tool.version or NO_VERSION, promotion.evolved_version):
             tool = each.tool.model_copy(update={"is_evolved": True})
-            versions = _versions(registry, each)
+            versions = _own_versions(registry, each)
             return original, ToolCandidate(each.workspace, tool, "evolved", versions, *inherited)
     if promotion.evolved_file is None and not same_version(
         original.tool.version or NO_VERSION, promotion.evolved_version
     ):
         return None
-    tool, own = promoted_tool(original.tool, promotion), (promotion.evolved_version,)
+    tool = promoted_tool(original.tool, promotion)
+    own = (promotion.evolved_version,)
     return original, ToolCandidate(original.workspace, tool, "evolved", own, *inherited)
 
 
-def _versions(registry: Registry, stored: StoredTool) -> tuple[str, ...]:
+def _own_versions(registry: Registry, stored: StoredTool) -> tuple[str, ...]:
     """Its own version, and calls that named none unless they may have been its ancestor's."""
     own = stored.tool.version or NO_VERSION
-    ancestors = map(registry.by_id.get, registry.ancestors(stored.tool.evolved_from))
+    ancestors = map(registry.by_id.get, registry.list_ancestors(stored.tool.evolved_from))
     shared = any(
         known is not None and known is not stored and known.tool_key == stored.tool_key
         for known in ancestors
     )
-    return (own,) if shared else tuple(dict.fromkeys((NO_VERSION, own)))
+    if shared:
+        return (own,)
+    return tuple(dict.fromkeys((NO_VERSION, own)))
 
 
 def recorded_name(tool: ToolKey) -> str:
     """Return the name of a tool that is not registered."""
-    return tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
+    if tool.server_name is None:
+        return tool.tool_name
+    return f"{tool.server_name}/{tool.tool_name}"
 
 
-def named(tool: ToolKey, tool_id: str | None) -> ToolName:
+def name_tool(tool: ToolKey, tool_id: str | None) -> ToolName:
     """Return the names of a tool, for an answer."""
     return ToolName(tool_id=tool_id, server_name=tool.server_name, tool_name=tool.tool_name)
 
@@ -377,17 +385,17 @@ def possible_tools(workspace: str, name: str) -> Iterator[ToolKey]:
             yield ToolKey(workspace, name[:place], name[place + 1 :])
 
 
-def meant(name: str, recorded: Iterable[ToolKey]) -> list[ToolKey]:
+def find_meant(name: str, recorded: Iterable[ToolKey]) -> list[ToolKey]:
     """Recorded tools of that name, on whatever server; several when the server must be named."""
     return [tool for tool in recorded if tool.tool_name == name]
 
 
 def nearest_names(name: str, tool_ids: Iterable[str], recorded: Iterable[ToolKey]) -> list[str]:
-    """Return names that someone may have meant by one that is none, nearest first."""
-    return nearest(name, {*tool_ids, *map(recorded_name, recorded)})
+    """Return the names that an unknown name may have meant, nearest first."""
+    return names_like(name, {*tool_ids, *map(recorded_name, recorded)})
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
+def names_like(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known names that are spelt like this one or hold it; case makes no difference."""
     found = process.extract(
         name,

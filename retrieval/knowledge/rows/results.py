@@ -55,7 +55,9 @@ def error_within(result: JsonValue, depth: int = _MAX_DEPTH) -> ExecutionError |
         if name not in ENVELOPE and name not in _OF_ERRORS and value not in (None, [], {}, "")
     ]
     if held:
-        return error_within(held[0], depth - 1) if len(held) == 1 else None
+        if len(held) == 1:
+            return error_within(held[0], depth - 1)
+        return None
     error = next((members[name] for name in _ERRORS if members.get(name)), None)
     statuses = [members.get(name) for name in _STATUSES]
     code = next((each for each in statuses if isinstance(each, int) and 400 <= each < 600), None)
@@ -64,20 +66,26 @@ def error_within(result: JsonValue, depth: int = _MAX_DEPTH) -> ExecutionError |
     )
     if error is None and code is None and not is_said:
         return None
-    words = _words(error) or _words(members) or ("the call had no success" if is_said else "")
+    words = (
+        _error_words(error)
+        or _error_words(members)
+        or ("the call had no success" if is_said else "")
+    )
     message = words or f"HTTP {code}"
     return ExecutionError(
         message=bounded_text(message, _MAX_MESSAGE), code=None if code is None else str(code)
     )
 
 
-def _words(error: JsonValue) -> str:
+def _error_words(error: JsonValue) -> str:
     if isinstance(error, str):
         return error.strip()
     if isinstance(error, list):
-        return _words(error[0]) if error else ""
+        if error:
+            return _error_words(error[0])
+        return ""
     if isinstance(error, dict):
-        found = (_words(error.get(name)) for name in _WORDS if name in error)
+        found = (_error_words(error.get(name)) for name in _WORDS if name in error)
         return next(filter(None, found), "")
     return ""
 
@@ -93,10 +101,10 @@ def is_empty(value: JsonValue, depth: int = _MAX_DEPTH) -> bool:
         return isinstance(value, dict | list)
     if isinstance(value, list) or depth <= 0:
         return False
-    has_payload = any(True for _ in payload_of(value))
-    return has_payload and all(is_empty(each, depth - 1) for _, each in payload_of(value))
+    has_payload = any(True for _ in walk_payload(value))
+    return has_payload and all(is_empty(each, depth - 1) for _, each in walk_payload(value))
 
 
-def payload_of(value: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
+def walk_payload(value: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
     """Return the members of an answer that are no envelope, with their names."""
     return ((name, each) for name, each in value.items() if name.casefold() not in ENVELOPE)

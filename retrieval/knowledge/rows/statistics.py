@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from aftercall.models import Outcome, Severity
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from mongo.contents import BETWEEN
 from mongo.records import OWNER
 from retrieval.knowledge.rows.principals import (
@@ -32,13 +32,19 @@ TrialKind = Literal["success", "weak", "referral", "failure", "low", "medium", "
 A referral is an honest tool's word: it speaks against the tool in scenarios like that one, where it
 counts as a failure, and nowhere else."""
 _RANK: dict[TrialKind, int] = {
-    "success": 0, "weak": 1, "referral": 2, "failure": 3, "low": 4, "medium": 5, "high": 6,
-}  # fmt: skip
+    "success": 0,
+    "weak": 1,
+    "referral": 2,
+    "failure": 3,
+    "low": 4,
+    "medium": 5,
+    "high": 6,
+}
 _VALUES: dict[TrialKind, float] = {"success": 1.0, "weak": 0.5}
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
 MAX_SCENARIOS = 64
-"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room. On the
+"""Distinct scenarios of a tool that are embedded; of more, the least recent makes space. On the
 worlds that `bench/quality/regret_world.py` was developed on, 32 cost a fifth more regret, and 128
 save a twentieth.
 
@@ -99,14 +105,14 @@ class VersionStatistics:
         """Count one trial, in place; a call that is known already only gets the graver kind.
 
         `counted` is as what the call was counted here before, by a caller with the log: the trials
-        do not go back so far. What they say themselves comes first.
+        do not go back so far. Their own severity comes first.
         """
         known = trial_of_call(self.trials, trial.key)
         if known is None:
             self.trials = with_trial(self.trials, trial)
         else:
             counted = "success" if known.is_success else "failure"
-            self.trials = merged(self.trials, [trial])
+            self.trials = merge_trials(self.trials, [trial])
         self.last_seen = at if self.last_seen is None else max(at, self.last_seen)
         if counted is None:
             self.successes += trial.is_success
@@ -119,8 +125,8 @@ class VersionStatistics:
         """Count a call no longer, in place; its trial, where that is remembered."""
         taken = trial_of_call(self.trials, key)
         self.trials = [each for each in self.trials if each.key != key]
-        if taken is not None and self.trials and moment_of(taken) == self.last_seen:
-            self.last_seen = max(map(moment_of, self.trials))
+        if taken is not None and self.trials and trial_moment(taken) == self.last_seen:
+            self.last_seen = max(map(trial_moment, self.trials))
         # A version that was forgotten and came back has never counted it.
         self.successes -= counted == "success" and self.successes > 0
         self.failures -= counted == "failure" and self.failures > 0
@@ -137,10 +143,10 @@ class ToolTrials:
     negative_tags: dict[str, datetime] = field(default_factory=dict)
     """Tags given by marks, each behind the mark of its principal, with their latest use."""
 
-    def tags(self, own: str | None = None) -> list[str]:
+    def list_negative_tags(self, own: str | None = None) -> list[str]:
         """Return the negative tags: of the asker's principal, or of two; all without an asker."""
         said = (each.rpartition(BETWEEN) for each in self.negative_tags)
-        by_tag = gathered((tag, by) for by, _, tag in said)
+        by_tag = gather_values((tag, by) for by, _, tag in said)
         return [tag for tag, by in by_tag.items() if own is None or own in by or len(by) > 1]
 
     def version_to_update(self, version: str | None) -> VersionStatistics:
@@ -194,21 +200,23 @@ def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
     return [each for each in trials if each in kept]
 
 
-def moment_of(trial: Trial) -> datetime:
-    """When the call was."""
+def trial_moment(trial: Trial) -> datetime:
+    """Return when the call was."""
     return datetime.fromtimestamp(trial.at, UTC)
 
 
-def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
+def merge_trials(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
     """Return the latest trials of all sets, oldest first.
 
     `limit` of them, and referrals next to them.
     """
-    return _latest(sorted(gravest(trial for each in sets for trial in each).values()), limit)
+    return _latest_trials(
+        sorted(gravest_trials(trial for each in sets for trial in each).values()), limit
+    )
 
 
-def gravest(trials: Iterable[Trial]) -> dict[str, Trial]:
-    """By its key, what holds of each call: a mark states more than the failure that it is about."""
+def gravest_trials(trials: Iterable[Trial]) -> dict[str, Trial]:
+    """Return by key what holds of each call: a mark counts before its failure."""
     by_key: dict[str, Trial] = {}
     for trial in trials:
         known = by_key.setdefault(trial.key, trial)
@@ -225,24 +233,26 @@ def trial_of_call(trials: Sequence[Trial], key: str) -> Trial | None:
 
 
 def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -> list[Trial]:
-    """As `merged`, of what it returned and one trial of a call that is not in it: much cheaper."""
+    """Return a result of `merge_trials` with one trial of a new call; much cheaper."""
     latest = list(trials)
     insort(latest, trial)
-    return _latest(latest, limit)
+    return _latest_trials(latest, limit)
 
 
-def _latest(trials: list[Trial], limit: int) -> list[Trial]:
+def _latest_trials(trials: list[Trial], limit: int) -> list[Trial]:
     if len(trials) <= min(limit, MAX_REFERRALS):
         return trials
     if "referral" not in map(_KIND_OF, trials):
-        return _fitting(trials, limit)
+        return _fit_trials(trials, limit)
     referrals = [each for each in trials if each.kind == "referral"]
     others = [each for each in trials if each.kind != "referral"]
-    return sorted([*_fitting(others, limit), *_fitting(referrals, max(MAX_REFERRALS, limit // 4))])
+    return sorted(
+        [*_fit_trials(others, limit), *_fit_trials(referrals, max(MAX_REFERRALS, limit // 4))]
+    )
 
 
-def _fitting(trials: list[Trial], limit: int) -> list[Trial]:
-    """Return the latest; of several principals the one with the most makes room."""
+def _fit_trials(trials: list[Trial], limit: int) -> list[Trial]:
+    """Return the latest; of several principals the one with the most makes space."""
     if len(trials) > limit and len(set(map(_BY_OF, trials))) > 1:
         drop_loudest(trials, limit, lambda each: f"{each.by}.")
     return trials[-limit:]

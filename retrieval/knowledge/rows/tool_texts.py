@@ -25,7 +25,7 @@ def tool_text(tool: Tool) -> str:
     about = [name_words(each) for each in (tool.namespace or "", *tool.tags)]
     if named := ", ".join(dict.fromkeys(each for each in about if each)):
         sentences.append(f"For {named}.")
-    names = (name for name, _ in _properties(tool.input_schema, 1))
+    names = (name for name, _ in _walk_properties(tool.input_schema, 1))
     if parameters := ", ".join(name_words(name) for name in islice(names, _MAX_PARAMETERS)):
         sentences.append(f"Takes {parameters}.")
     return " ".join(sentences)[:MAX_TEXT]
@@ -37,7 +37,7 @@ def tool_terms(tool: Tool) -> str:
     What is embedded, and its schema to the depth of three objects.
     """
     parts = [tool.name, tool.namespace or "", *tool.tags, tool.description]
-    for name, property_ in islice(_properties(tool.input_schema, _MAX_DEPTH), _MAX_PARAMETERS):
+    for name, property_ in islice(_walk_properties(tool.input_schema, _MAX_DEPTH), _MAX_PARAMETERS):
         values = property_.get("enum")
         listed = values[:_MAX_VALUES] if isinstance(values, list) else []
         stated = (name, property_.get("description"), *listed)
@@ -45,7 +45,7 @@ def tool_terms(tool: Tool) -> str:
     return terms_text(" ".join(parts)[:MAX_TERMS_TEXT])
 
 
-def _properties(schema: JsonValue, depth: int) -> Iterator[tuple[str, JsonObject]]:
+def _walk_properties(schema: JsonValue, depth: int) -> Iterator[tuple[str, JsonObject]]:
     """Yield the properties of a schema, and of objects and arrays in it.
 
     What is no object is skipped.
@@ -57,5 +57,5 @@ def _properties(schema: JsonValue, depth: int) -> Iterator[tuple[str, JsonObject
         for name, property_ in properties.items():
             if isinstance(property_, dict):
                 yield name, property_
-                yield from _properties(property_, depth - 1)
-    yield from _properties(schema.get("items"), depth - 1)
+                yield from _walk_properties(property_, depth - 1)
+    yield from _walk_properties(schema.get("items"), depth - 1)

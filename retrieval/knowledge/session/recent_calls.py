@@ -64,7 +64,7 @@ class RecentCall:
     """Unit length, shape (dimension,); None until a question needed it."""
 
     @classmethod
-    def of(cls, stored: StoredExecution) -> "RecentCall":
+    def from_stored(cls, stored: StoredExecution) -> "RecentCall":
         """Return what is kept of an execution."""
         call = stored.execution
         message = call.error.message if call.error is not None else ""
@@ -74,22 +74,22 @@ class RecentCall:
             outcome=call.outcome,
             agent=call.agent,
             principal=stored.principal,
-            what=digest_of(call.parameters, call.context) + _digest(message),
+            what=digest_of(call.parameters, call.context) + _digest_text(message),
             text=call_text(call.tool_name, call.parameters, call.context),
-            words=words_of(call.parameters, call.context),
+            words=words_of_call(call.parameters, call.context),
         )
 
 
 def digest_of(parameters: JsonObject, context: str | None) -> bytes:
     """Return eight bytes that are the same for calls of the same parameters and context."""
-    return _digest(canonical_json([parameters, context or ""]))
+    return _digest_text(canonical_json([parameters, context or ""]))
 
 
-def _digest(text: str) -> bytes:
+def _digest_text(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST).digest()
 
 
-def words_of(parameters: JsonObject, context: str | None) -> frozenset[str]:
+def words_of_call(parameters: JsonObject, context: str | None) -> frozenset[str]:
     """Return the different words of a call's intent and parameters, names and values alike."""
     said = f"{context or ''} {canonical_json(parameters)}"[:_MAX_WORDS]
     return frozenset(map(sys.intern, terms_text(said).split()))
@@ -126,32 +126,32 @@ class RecentCalls:
         known = self._tools.get(tool)
         if known is None or known.depth < most:
             known = _OfTool(most)
-        newest = await self._log.latest(tool.workspace, "execution", 1)
+        newest = await self._log.latest_events(tool.workspace, "execution", 1)
         head = newest[0].position if newest else 0
         if head > known.scanned:
             reach = 0 if most >= MAX_READ else max(0, head - _WITHIN)
-            found = await self._newer(tool, max(known.scanned, reach), most)
+            found = await self._find_newer(tool, max(known.scanned, reach), most)
             calls = [*known.calls.values(), *found]
-            known = await asyncio.to_thread(_kept, calls, known.depth) if found else known
+            known = await asyncio.to_thread(_keep_calls, calls, known.depth) if found else known
             known.scanned = max([head, *(call.position for call in found)])
             self._tools[tool] = known
         return list(known.calls.values())
 
-    def clear(self) -> None:
+    def clear_calls(self) -> None:
         """Forget everything: calls may have been erased."""
         self._tools.clear()
 
-    async def _newer(self, tool: ToolKey, position: int, most: int) -> list[RecentCall]:
+    async def _find_newer(self, tool: ToolKey, position: int, most: int) -> list[RecentCall]:
         """Return the calls above a position, or the latest of them, the latest last."""
         found: list[RecentCall] = []
         before, size = None, 0
         pages = iter(_PAGES)
         while len(found) < most and size < _MAX_BYTES:
             limit = min(next(pages, _PAGES[-1]), most - len(found))
-            events = await self._log.latest(
+            events = await self._log.latest_events(
                 tool.workspace, "execution", limit, tool=tool, before=before, after=position
             )
-            found += await asyncio.to_thread(_read, events)
+            found += await asyncio.to_thread(_read_calls, events)
             if not events:
                 break
             before = events[-1].position
@@ -159,11 +159,11 @@ class RecentCalls:
         return found[::-1]
 
 
-def _read(events: Iterable[Event]) -> list[RecentCall]:
-    return [RecentCall.of(execution_of(event)) for event in events]
+def _read_calls(events: Iterable[Event]) -> list[RecentCall]:
+    return [RecentCall.from_stored(execution_of(event)) for event in events]
 
 
-def _kept(calls: Sequence[RecentCall], depth: int) -> _OfTool:
+def _keep_calls(calls: Sequence[RecentCall], depth: int) -> _OfTool:
     kept = _OfTool(depth)
     numbers: Counter[Outcome] = Counter()
     for call in reversed(calls):
@@ -187,11 +187,11 @@ class CallQuestion:
     vector: NDArray[np.float32]
 
     @classmethod
-    def of(
+    def from_call(
         cls, parameters: JsonObject, context: str | None, vector: NDArray[np.float32]
     ) -> "CallQuestion":
         """Return the question after calls like this one."""
-        return cls(digest_of(parameters, context), words_of(parameters, context), vector)
+        return cls(digest_of(parameters, context), words_of_call(parameters, context), vector)
 
 
 async def rank_calls(
@@ -200,8 +200,9 @@ async def rank_calls(
     """Return the calls most like a question with their likeness, -1 to 1, the likest first.
 
     It is 1 for the same parameters and context. Else half of it is the cosine of the vectors, and
-    half the cosine of the words, of which those that few of these calls have weigh most. The words
-    alone decide which calls are embedded, at least `limit`. Of equal ones the latest comes first.
+    half the cosine of the words; words that few of these calls have weigh most. The words
+    alone decide which calls are embedded, at least `limit`. Among equal ones the latest comes
+    first.
     """
     shared = word_cosines(calls, question.words)
     order = sorted(zip(shared, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
@@ -211,7 +212,7 @@ async def rank_calls(
         vectors = await embedder.embed([call.text for call in lacking], "document")
         for call, made in zip(lacking, vectors, strict=True):
             call.vector = made.astype(np.float16)
-    ranked = [(call, _likeness(call, question, by_words)) for by_words, call in chosen]
+    ranked = [(call, _call_likeness(call, question, by_words)) for by_words, call in chosen]
     return sorted(ranked, key=lambda each: (-each[1], -each[0].position))[:limit]
 
 
@@ -230,8 +231,10 @@ def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[f
     return cosines
 
 
-def _likeness(call: RecentCall, question: CallQuestion, by_words: float) -> float:
-    if call.vector is None or call.what.startswith(question.digest):
+def _call_likeness(call: RecentCall, question: CallQuestion, by_words: float) -> float:
+    if call.vector is None:
+        return 1.0
+    if call.what.startswith(question.digest):
         return 1.0
     cosine = float(call.vector.astype(np.float32) @ question.vector)
     return round((min(1.0, max(-1.0, cosine)) + by_words) / 2, _DIGITS)

@@ -14,10 +14,10 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, read_json
 from aftercall.redaction import is_redacted
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval import WORDS
 from retrieval.knowledge.values.likeness import words_of
-from retrieval.knowledge.values.parameters import leaves_like, place_of
+from retrieval.knowledge.values.parameters import leaves_like, written_place
 
 ARGUMENT = "@"
 """What stands before the place of an argument."""
@@ -40,7 +40,7 @@ _OF_ITSELF = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object of an earlier result: of which tool, of which kind in words, its plain values."""
+    """An object of an earlier result: its tool, its kind in words, its plain values."""
 
     tool_name: str
     kind: frozenset[str]
@@ -48,7 +48,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class SessionCall:
+class EarlierCall:
     """An earlier call of a session: its plain values by place, those of its arguments under `@`."""
 
     tool_name: str
@@ -74,32 +74,33 @@ class SessionCall:
     @cached_property
     def records(self) -> tuple[Record, ...]:
         """Objects of the result that have plain values."""
-        kind, result = nouns_of(self.tool_name), self.result
+        kind = nouns_of(self.tool_name)
+        result = self.result
         if isinstance(result, str) and _ONE_WORD.fullmatch(result):
             result = {"name": result.strip()}
-        found = _records(result, kind, self.tool_name, 0)
+        found = _walk_records(result, kind, self.tool_name, 0)
         return tuple(islice(found, _MAX_RECORDS))
 
 
-def extract(result: JsonValue) -> JsonObject:
+def extract_values(result: JsonValue) -> JsonObject:
     """Return the plain values of a result by place, bounded.
 
     Of a text those of its JSON, or its words.
     """
     found: dict[str, list[JsonValue]] = {}
-    for place, value in islice(_values(result, 0), _MAX_LEAVES):
+    for place, value in islice(_walk_values(result, 0), _MAX_LEAVES):
         known = found.setdefault(place, [])
         if not any(same_json(value, each) for each in known):
             known.append(value)
     return dict(found.items())
 
 
-def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
+def _walk_values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(result, str):
         yield from _of_text(result[:_MAX_TEXT], depth)
         return
     for path, value in leaves_like({"": result}, ()):
-        place = place_of(path).lstrip(".")
+        place = written_place(path).lstrip(".")
         if isinstance(value, str) and depth < 2 and value[:1] in "[{":
             yield from _of_text(value[:_MAX_TEXT], depth + 1)
         elif isinstance(value, str) and len(value) > _LONGEST:
@@ -120,7 +121,7 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
             if pairs:
                 return
         else:
-            yield from _values(whole, depth + 1)
+            yield from _walk_values(whole, depth + 1)
             return
     if 0 < len(text) <= _LONGEST:
         yield "text", text
@@ -129,21 +130,23 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
 
 def session_call(
     tool_name: str, parameters: JsonObject, extracted: JsonValue, result: JsonValue = None
-) -> SessionCall:
+) -> EarlierCall:
     """Return an earlier call, of its arguments and the extract of its result."""
-    values: dict[str, list[JsonValue]] = gathered(
-        (ARGUMENT + place_of(path), value)
+    values: dict[str, list[JsonValue]] = gather_values(
+        (ARGUMENT + written_place(path), value)
         for path, value in leaves_like(parameters, ())
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     )
     for place, each in extracted.items() if isinstance(extracted, dict) else ():
         values[place] = list(each) if isinstance(each, list) else [each]
     sources = {f"{tool_name}\x1f{place}": each for place, each in values.items()}
-    holders = gathered((str(each), source) for source, held in sources.items() for each in held)
-    return SessionCall(tool_name, values, sources, holders, result)
+    holders = gather_values(
+        (str(each), source) for source, held in sources.items() for each in held
+    )
+    return EarlierCall(tool_name, values, sources, holders, result)
 
 
-def _records(
+def _walk_records(
     value: JsonValue, kind: frozenset[str], tool_name: str, depth: int
 ) -> Iterator[Record]:
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= _MAX_READ:
@@ -155,7 +158,7 @@ def _records(
         return
     if isinstance(value, list):
         for item in value[:_MAX_RECORDS]:
-            yield from _records(item, kind, tool_name, depth + 1)
+            yield from _walk_records(item, kind, tool_name, depth + 1)
     elif isinstance(value, dict):
         fields = _plain_values(value)
         for name, held in islice(value.items(), _MAX_FIELDS):  # what it says of itself, one deeper
@@ -165,8 +168,8 @@ def _records(
             yield Record(tool_name, kind, fields)
         for name, held in islice(value.items(), _MAX_FIELDS):
             if isinstance(held, dict | list | str):
-                inner = singular(words_of(name)) - WORDS["of_envelopes_of_results"]
-                yield from _records(held, inner or kind, tool_name, depth + 1)
+                inner = singular_words(words_of(name)) - WORDS["of_envelopes_of_results"]
+                yield from _walk_records(held, inner or kind, tool_name, depth + 1)
 
 
 def _plain_values(value: JsonObject) -> JsonObject:
@@ -181,10 +184,10 @@ def _plain_values(value: JsonObject) -> JsonObject:
 def nouns_of(tool_name: str) -> frozenset[str]:
     """Return what a tool is about: its name's words without its verb, each in its singular."""
     words = words_of(tool_name)
-    return singular(words[1:] if len(words) > 1 else words)
+    return singular_words(words[1:] if len(words) > 1 else words)
 
 
-def singular(words: Sequence[str]) -> frozenset[str]:
+def singular_words(words: Sequence[str]) -> frozenset[str]:
     """Return words without the usual ending of plurals."""
     return frozenset(
         f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4

@@ -46,9 +46,9 @@ Changes = Mapping[str, PlaceChange]
 NO_CHANGES: Changes = {}
 
 
-def changes_of(examples: Sequence[RepairExample]) -> Changes:
+def find_place_changes(examples: Sequence[RepairExample]) -> Changes:
     """Return the changes that more than half of the examples have in common."""
-    found = [_changed(each.failed, each.mended) for each in examples]
+    found = [_find_changes(each.failed, each.mended) for each in examples]
     numbers = Counter(
         (place, each.before, each.after) for changes in found for place, each in changes.items()
     )
@@ -61,15 +61,17 @@ def changes_of(examples: Sequence[RepairExample]) -> Changes:
 
 def _common_form(found: Sequence[Changes], place: str) -> str:
     forms = {changes[place].form for changes in found if place in changes}
-    return forms.pop() if len(forms) == 1 else ""
+    if len(forms) == 1:
+        return forms.pop()
+    return ""
 
 
-def _changed(failed: JsonObject, worked: JsonObject) -> Changes:
-    found = islice(_differences(failed, worked, "", 0), _MAX_PLACES)
+def _find_changes(failed: JsonObject, worked: JsonObject) -> Changes:
+    found = islice(_walk_differences(failed, worked, "", 0), _MAX_PLACES)
     return dict(found)
 
 
-def _differences(
+def _walk_differences(
     failed: JsonValue, worked: JsonValue, place: str, depth: int
 ) -> Iterator[tuple[str, PlaceChange]]:
     """Yield the places that differ; of lists the first item stands for all."""
@@ -81,10 +83,10 @@ def _differences(
             elif name not in failed:
                 yield inside, PlaceChange("", type_of(worked[name]), _form_of(worked[name]))
             else:
-                yield from _differences(failed[name], worked[name], inside, depth + 1)
+                yield from _walk_differences(failed[name], worked[name], inside, depth + 1)
     elif depth < _MAX_DEPTH and isinstance(failed, list) and isinstance(worked, list):
         if failed and worked:
-            yield from _differences(failed[0], worked[0], f"{place}[]", depth + 1)
+            yield from _walk_differences(failed[0], worked[0], f"{place}[]", depth + 1)
     elif not same_value(failed, worked):
         yield place, PlaceChange(type_of(failed), type_of(worked), _form_of(worked))
 
@@ -94,7 +96,9 @@ def _form_of(value: JsonValue) -> str:
         return ""
     for pattern, mask in _MASKS:
         value = pattern.sub(mask, value)
-    return value if len(value) <= _MAX_FORM else ""
+    if len(value) <= _MAX_FORM:
+        return value
+    return ""
 
 
 class Cause(NamedTuple):
@@ -116,14 +120,19 @@ def is_one_cause(one: Cause, other: Cause) -> bool:
         return False
     same_category = one.category == other.category
     if same_category and one.category in _ALWAYS_ONE:
-        return not contradict(one.places, other.places)
-    if same_category and one.places and other.places and not contradict(one.places, other.places):
+        return not contradict_errors(one.places, other.places)
+    if (
+        same_category
+        and one.places
+        and other.places
+        and not contradict_errors(one.places, other.places)
+    ):
         return True
     common = _common_changes(one.changes, other.changes)
     if not common or len(common) < min(len(one.changes), len(other.changes)):
         return False
     is_structural = any(one.changes[place].is_structural for place in common)
-    return is_structural or not contradict(one.places, other.places)
+    return is_structural or not contradict_errors(one.places, other.places)
 
 
 def are_one_category(one: ErrorCategory, other: ErrorCategory) -> bool:
@@ -131,7 +140,7 @@ def are_one_category(one: ErrorCategory, other: ErrorCategory) -> bool:
     return one == other or {one, other} <= _OF_PARAMETERS
 
 
-def contradict(one: Mapping[str, FaultKind], other: Mapping[str, FaultKind]) -> bool:
+def contradict_errors(one: Mapping[str, FaultKind], other: Mapping[str, FaultKind]) -> bool:
     """Return whether two errors say of other places, or otherwise, what is wrong."""
     if not one or not other:
         return False
@@ -162,29 +171,31 @@ def correction_of(changes: Changes, places: Mapping[str, FaultKind]) -> str:
     new = [place for place, each in changes.items() if not each.before]
     said = []
     if len(gone) == len(new) == 1:
-        said.append(_moved(gone[0], new[0]))
+        said.append(_describe_move(gone[0], new[0]))
     elif gone and new:
-        said.append(f"Send {_named(new)} instead of {_named(gone)}.")
+        said.append(f"Send {_join_places(new)} instead of {_join_places(gone)}.")
     elif gone:
         is_unknown = all(places.get(place) == "unexpected" for place in gone)
         said.append(
-            f"Leave out {_named(gone)}." if is_unknown else f"Without {_named(gone)} it worked."
+            f"Leave out {_join_places(gone)}."
+            if is_unknown
+            else f"Without {_join_places(gone)} it worked."
         )
     elif new:
-        said.append(f"{_named(new)} must be given.")
+        said.append(f"{_join_places(new)} must be given.")
     for place, change in changes.items():
         if change.before and change.after:
             said.append(_value_change(place, change, places.get(place)))
     return " ".join(dict.fromkeys(said))
 
 
-def _moved(before: str, after: str) -> str:
+def _describe_move(before: str, after: str) -> str:
     around, _, name = before.rpartition(".")
     if around == after.rpartition(".")[0]:
         inside = f" in `{around}`" if around else ""
         new = after.rpartition(".")[2]
         return f"The parameter{inside} is called `{new}`, not `{name}`."
-    return f"Send {_named([after])} instead of {_named([before])}."
+    return f"Send {_join_places([after])} instead of {_join_places([before])}."
 
 
 def _value_change(place: str, change: PlaceChange, fault: FaultKind | None) -> str:
@@ -199,5 +210,5 @@ def _value_change(place: str, change: PlaceChange, fault: FaultKind | None) -> s
     return f"Another value of `{place}` worked."
 
 
-def _named(places: Sequence[str]) -> str:
+def _join_places(places: Sequence[str]) -> str:
     return ", ".join(f"`{place}`" for place in places)

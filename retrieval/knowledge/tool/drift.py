@@ -1,13 +1,13 @@
 """How a tool's contract has changed: its schema before and now, and what the calls until now say.
 
-Pure. What is found is kept with the registered tool, and stated where its calls fail.
+Pure. Anything that is found is kept with the registered tool, and stated where its calls fail.
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from aftercall.json_values import JsonObject, JsonValue, bounded_name, quoted
+from aftercall.json_values import JsonObject, JsonValue, bounded_name, quote_text
 from aftercall.models import ContractChange
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.values.parameters import ParameterView, view_of_schema
@@ -24,11 +24,16 @@ _REQUIRED = "is now required"
 def contract_changes(
     before: JsonObject, after: JsonObject, profile: ToolProfile | None, at: datetime
 ) -> list[ContractChange]:
-    """What a new schema asks otherwise than the one before, whose calls are in the `profile`."""
-    old, new = view_of_schema(before).parameters, view_of_schema(after).parameters
+    """Return what a new schema requires otherwise than the one before."""
+    old = view_of_schema(before).parameters
+    new = view_of_schema(after).parameters
     said = [
         *((name, "was taken out") for name in old if name not in new),
-        *((name, each) for name in new for each in _said(old.get(name), new[name], profile)),
+        *(
+            (name, each)
+            for name in new
+            for each in _describe_change(old.get(name), new[name], profile)
+        ),
     ]
     said.sort(key=lambda each: not each[1].startswith(_REQUIRED))  # what breaks most calls first
     named = ((shown, each) for name, each in said if (shown := bounded_name(name)))
@@ -38,7 +43,7 @@ def contract_changes(
     ]
 
 
-def _said(
+def _describe_change(
     old: ParameterView | None, new: ParameterView, profile: ToolProfile | None
 ) -> Iterator[str]:
     if new.required and (old is None or not old.required):
@@ -57,17 +62,17 @@ def _said(
     if old.types and new.types and not set(old.types) <= set(new.types):
         yield f"must now be of type {' or '.join(new.types)} (was {' or '.join(old.types)})"
     if gone := [each for each in old.allowed if each not in new.allowed and new.allowed]:
-        yield f"no longer takes {_listed(gone)}"
+        yield f"no longer takes {_list_values(gone)}"
     if new.allowed and not old.allowed:
-        yield f"now takes only {_listed(new.allowed)}"
+        yield f"now takes only {_list_values(new.allowed)}"
     if new.maximum is not None and (old.maximum is None or new.maximum < old.maximum):
         yield f"must now be at most {new.maximum:g}"
     if new.minimum is not None and (old.minimum is None or new.minimum > old.minimum):
         yield f"must now be at least {new.minimum:g}"
 
 
-def _listed(values: Sequence[JsonValue]) -> str:
-    shown = ", ".join(quoted(each, _MAX_VALUE) for each in values[:_MAX_LISTED])
+def _list_values(values: Sequence[JsonValue]) -> str:
+    shown = ", ".join(quote_text(each, _MAX_VALUE) for each in values[:_MAX_LISTED])
     return shown + (" and others" if len(values) > _MAX_LISTED else "")
 
 

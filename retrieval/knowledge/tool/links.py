@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.knowledge.session.session_calls import ARGUMENT, SessionCall, nouns_of
+from retrieval.knowledge.session.session_calls import ARGUMENT, EarlierCall, nouns_of
 from retrieval.knowledge.values.likeness import words_of
-from retrieval.knowledge.values.parameters import leaves_like, place_of
+from retrieval.knowledge.values.parameters import leaves_like, written_place
 
 MAX_CALLS = 30
 """Earlier calls of a session that are looked at."""
@@ -41,7 +41,7 @@ class LinkCounts:
     among: int = 0
     missed: int = 0
 
-    def learn(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
+    def learn_success(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
         """Count one success, in place."""
         # Whatever the type: what a text prints as `5` is the number 5.
         is_there = str(sent) in map(str, values)
@@ -60,21 +60,21 @@ class Links:
 
     by_place: dict[str, dict[str, LinkCounts]] = field(default_factory=dict)
 
-    def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
+    def learn_values(self, parameters: JsonObject, earlier: Sequence[EarlierCall]) -> None:
         """Count a success's values against what its session had before, in place."""
-        calls = _latest(earlier)
-        sources = _sources(calls)
+        calls = _latest_calls(earlier)
+        sources = _value_sources(calls)
         for path, sent in leaves_like(parameters, ()):
             if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
                 continue
-            place = place_of(path)
+            place = written_place(path)
             known = [each for each in self.by_place.get(place, ()) if each in sources]
             text = str(sent)
             found = [source for call in calls for source in call.holders.get(text, ())]
             for source in dict.fromkeys([*known, *found]):
-                self._link(place, source).learn(sources[source], sent)
+                self._link_counts(place, source).learn_success(sources[source], sent)
 
-    def _link(self, place: str, source: str) -> LinkCounts:
+    def _link_counts(self, place: str, source: str) -> LinkCounts:
         if place not in self.by_place and len(self.by_place) >= _MAX_PLACES:
             return LinkCounts()
         known = self.by_place.setdefault(place, {})
@@ -85,16 +85,17 @@ class Links:
             del known[least]
         return known.setdefault(source, LinkCounts())
 
-    def candidates(
-        self, place: str, earlier: Sequence[SessionCall], *, tool: str = ""
+    def list_candidates(
+        self, place: str, earlier: Sequence[EarlierCall], *, tool: str = ""
     ) -> Iterator[tuple[str, list[JsonValue], LinkCounts]]:
-        """The session's values that a place of a `tool` may take, each source's with its link.
+        """Yield the session's values that a place of a `tool` may take, with their links.
 
         Those whose key is the parameter's name are among them before they were ever seen to be; of
         a name such as `id` only those of the kind that the tool is about.
         """
-        known, wanted = self.by_place.get(place, {}), words_of(place)
-        for source, values in _sources(_latest(earlier)).items():
+        known = self.by_place.get(place, {})
+        wanted = words_of(place)
+        for source, values in _value_sources(_latest_calls(earlier)).items():
             other, where = source.split("\x1f", 1)
             *above, key = _KEY.split(where)
             is_named = not where.startswith(ARGUMENT) and words_of(key) == wanted
@@ -107,21 +108,21 @@ class Links:
 
 
 def _may_be_of(tool: str, other: str, above: Sequence[str]) -> bool:
-    """Whether a key below some others, in what another tool gave, is of the kind of a tool."""
+    """Return whether a key below others, in another tool's result, fits a tool's kind."""
     about = nouns_of(tool)
     kinds = [nouns_of(f"get_{key}") - _SAYS_NOTHING for key in above]
     kind = next((words for words in reversed(kinds) if words), nouns_of(other))
     return not about or not kind.isdisjoint(about)
 
 
-def _latest(earlier: Sequence[SessionCall]) -> Collection[SessionCall]:
-    calls: dict[str, SessionCall] = {}
+def _latest_calls(earlier: Sequence[EarlierCall]) -> Collection[EarlierCall]:
+    calls: dict[str, EarlierCall] = {}
     for call in reversed(earlier[-MAX_CALLS:]):
         calls.setdefault(call.tool_name, call)
     return calls.values()
 
 
-def _sources(calls: Iterable[SessionCall]) -> dict[str, list[JsonValue]]:
+def _value_sources(calls: Iterable[EarlierCall]) -> dict[str, list[JsonValue]]:
     sources: dict[str, list[JsonValue]] = {}
     for call in calls:
         sources.update(call.sources)

@@ -21,8 +21,8 @@ from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rows.principals import (
     FairWeights,
     is_one_stranger,
-    loudest,
-    marked,
+    largest_principal,
+    make_mark,
     principal_of,
     principals_of,
 )
@@ -31,8 +31,8 @@ from retrieval.knowledge.values.parameters import (
     Path,
     ToolView,
     inner_values,
-    place_of,
     value_at,
+    written_place,
 )
 from retrieval.knowledge.values.texts import Shape, is_number
 
@@ -41,7 +41,7 @@ AGENT_DIGITS = 6
 V = TypeVar("V")
 
 
-def token(text: str, digits: int = 8) -> str:
+def make_token(text: str, digits: int = 8) -> str:
     """Hexadecimal digits that stand for a text and say nothing else of it; the key of samples."""
     return hashlib.blake2b(text.encode(), digest_size=digits // 2).hexdigest()
 
@@ -49,23 +49,23 @@ def token(text: str, digits: int = 8) -> str:
 @lru_cache(4_096)
 def agent_token(agent: str) -> str:
     """Return the token of an agent, which begins with its principal's (`rows.principals`)."""
-    return marked(agent, lambda name: token(name, AGENT_DIGITS))
+    return make_mark(agent, lambda name: make_token(name, AGENT_DIGITS))
 
 
-def _milliseconds(moment: datetime | None) -> int:
+def _to_milliseconds(moment: datetime | None) -> int:
     return 0 if moment is None else round(moment.timestamp() * 1000)
 
 
 def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
     """Return whether a key is among the smallest.
 
-    The principal with the most keys makes room.
+    The principal with the most keys makes space.
     """
     if key in sample or len(sample) < limit:
         return True
     marks = [*sample, key]
     if principals_of(marks) > 1:
-        whose = loudest(marks)
+        whose = largest_principal(marks)
         marks = [each for each in marks if principal_of(each) == whose]
     largest = max(marks)
     sample.pop(largest, None)
@@ -79,7 +79,7 @@ def _count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
         sample[key] = 1
 
 
-def _touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
+def _touch_key(latest: dict[str, int], key: str, at: int, limit: int) -> None:
     """Remember when a key was seen, when it is among the latest; ties go to the larger key."""
     if latest.get(key, -1) >= at:
         return
@@ -178,7 +178,7 @@ class ParameterProfile(Shape):
             number = float(value)
             low, high = self.ranges.get(agent, (number, number))
             self.ranges[agent] = min(low, number), max(high, number)
-        key = _key(value)
+        key = _value_key(value)
         if key is None:
             return
         known = self.values.get(key)
@@ -190,24 +190,24 @@ class ParameterProfile(Shape):
         if session not in known.sessions:
             known.sessions = sorted([*known.sessions, session])[:MAX_SESSIONS]
         if self.refused:
-            self.refused.pop(token(key, 16), None)
+            self.refused.pop(make_token(key, 16), None)
         if len(self.values) > room or len(self.refused) > room:
-            self.trim(room)
+            self.trim_values(room)
 
     def is_refused(self, value: JsonValue) -> bool:
-        """Whether errors named this value and no success with it is known, be it elsewhere."""
-        key = _key(value)
-        return key is not None and token(key, 16) in self.refused
+        """Return whether errors named this value and no success with it is known."""
+        key = _value_key(value)
+        return key is not None and make_token(key, 16) in self.refused
 
     def common_values(self) -> list[CommonValue]:
-        """Values that are common knowledge, that of the greatest weight first, then the latest.
+        """Return the values that are common knowledge, the heaviest first, then the latest.
 
         Two sessions must have had success with it and, where several agents had success with the
         tool, two agents: no agent alone makes a value common, however many its sessions.
         """
-        fair, total = FairWeights.among(self.successes, self.agents), self.weight()
+        fair, total = FairWeights.from_calls(self.successes, self.agents), self.success_weight()
         weighed = [
-            (-fair.weight(known.count, known.agents), -known.last_seen, key)
+            (-fair.fair_weight(known.count, known.agents), -known.last_seen, key)
             for key, known in self.values.items()
             if len(known.sessions) >= COMMON_SESSIONS
             and (len(known.agents) > 1 or not self.is_shared)
@@ -217,11 +217,13 @@ class ParameterProfile(Shape):
             for weight, _, key in sorted(weighed)
         ]
 
-    def weight(self) -> float:
+    def success_weight(self) -> float:
         """Return the weight of all successes: see `FairWeights`. Shares are parts of it."""
-        return FairWeights.among(self.successes, self.agents).weight(self.successes, self.agents)
+        return FairWeights.from_calls(self.successes, self.agents).fair_weight(
+            self.successes, self.agents
+        )
 
-    def boundary(self) -> Boundary | None:
+    def find_boundary(self) -> Boundary | None:
         """Return the smallest and largest numbers that worked, and the nearest refused beyond them.
 
         Where several agents had success with the tool, two must have come as far: what one alone
@@ -243,7 +245,7 @@ class ParameterProfile(Shape):
             min((number for number in refused if number > largest), default=None),
         )
 
-    def trim(self, room: int) -> None:
+    def trim_values(self, room: int) -> None:
         """Let go of the least used values, but only once there are an eighth more than `room`."""
         if len(self.values) > room + room // 8:
             # First who uses it, so that a flood of one drives out nothing that several use.
@@ -259,7 +261,7 @@ class ParameterProfile(Shape):
             self.refused = {key: at for at, key in latest}
 
 
-def _key(value: JsonValue) -> str | None:
+def _value_key(value: JsonValue) -> str | None:
     if isinstance(value, dict | list):
         return None
     if isinstance(value, str) and (len(value) > MAX_VALUE_BYTES or is_redacted(value)):
@@ -276,11 +278,11 @@ def _blamed_values(
 ) -> dict[str, tuple[Fault, JsonValue]]:
     """Return the places whose values an error is about, with the fault and the value there.
 
-    A parameter that is missing or has no business there says nothing of a value. The only parameter
+    A missing or superfluous parameter states nothing of a value. The only parameter
     of a call is meant also where the error names none.
     """
     named: dict[str, tuple[Fault, JsonValue]] = {
-        place_of(fault.path): (fault, value)
+        written_place(fault.path): (fault, value)
         for fault in faults
         if fault.path and fault.kind not in _NOT_THE_VALUE
         if (value := value_at(parameters, fault.path)) is not None
@@ -337,18 +339,20 @@ class ToolProfile:
         `session` and `agent` are any texts that show them apart, sessions also those of different
         agents. Without `at` it was longer ago than any other call.
         """
-        now, session, agent = _milliseconds(at), token(session), agent_token(agent)
+        now, session, agent = _to_milliseconds(at), make_token(session), agent_token(agent)
         self.successes += 1
         known = len(self.agents)
         _count_in_sample(self.agents, agent, MAX_AGENTS)
         if known < 2 <= len(self.agents):
-            self.settle()
+            self.settle_shares()
         call = call_hash(parameters)
         if self.failed_calls.get(call, now + 1) <= now:
             del self.failed_calls[call]
-        _touch(self.succeeded_calls, call, now, MAX_SUCCEEDED_CALLS)
-        for _, value, profile in self._profiled(parameters, succeeded=True):
-            profile.observe_success(value, session=session, agent=agent, at=now, room=self._room())
+        _touch_key(self.succeeded_calls, call, now, MAX_SUCCEEDED_CALLS)
+        for _, value, profile in self._profile_places(parameters, succeeded=True):
+            profile.observe_success(
+                value, session=session, agent=agent, at=now, room=self._value_room()
+            )
         return call
 
     def observe_failure(
@@ -367,27 +371,29 @@ class ToolProfile:
         no time-out; `lasting` that sending the very same again is known to fail, as for a file that
         was not there at the time it is not.
         """
-        now = _milliseconds(at)
+        now = _to_milliseconds(at)
         self.failures += 1
         named = _blamed_values(parameters, faults) if blame_parameters else {}
         unknown = blame_parameters and not any(fault.path for fault in faults)
-        for place, value, profile in self._profiled(parameters, succeeded=False):
+        for place, value, profile in self._profile_places(parameters, succeeded=False):
             profile.failures += 1
             profile.last_seen = max(profile.last_seen, now)
             if unknown or place in named:
                 profile.failed.observe_shape(value)
         for place, (fault, value) in named.items():
-            known, key = self.at(place), _key(value)
+            known, key = self.profile_at(place), _value_key(value)
             if known is None or key is None:
                 continue
             if key not in known.values:  # one that is known to work is not refused
-                _touch(known.refused, token(key, 16), now, min(self._room(), MAX_REFUSED))
+                _touch_key(
+                    known.refused, make_token(key, 16), now, min(self._value_room(), MAX_REFUSED)
+                )
             if fault.kind == "out_of_range" and not fault.of_length and is_number(value):
-                _touch(known.beyond, repr(float(value)), now, MAX_BEYOND)
+                _touch_key(known.beyond, repr(float(value)), now, MAX_BEYOND)
         if blame_parameters and lasting and not is_redacted(parameters):  # a mask is of many values
             call = call_hash(parameters)
             if self.succeeded_calls.get(call, -1) < now:
-                _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
+                _touch_key(self.failed_calls, call, now, MAX_FAILED_CALLS)
 
     def seen_by(self, agent: str) -> "ToolProfile":
         """Return the profile for an agent that asks: where another one used the tool, it is shared.
@@ -407,13 +413,13 @@ class ToolProfile:
 
     def without_strangers(self, own: str = "") -> "ToolProfile":
         """Return the profile without parameters that one other principal than `own` alone sent."""
-        if not (strange := self._strange(own)):
+        if not (strange := self._foreign_parameters(own)):
             return self
         known = {name: p for name, p in self.parameters.items() if name not in strange}
         return replace(self, parameters=known)
 
-    def _strange(self, own: str) -> set[str]:
-        """The parameters with which one stranger alone had success, where several others use it."""
+    def _foreign_parameters(self, own: str) -> set[str]:
+        """Return parameters with which a single user of several had success."""
         whose = set(map(principal_of, self.agents)) - {own}
         if len(whose) < 2:
             return set()
@@ -424,41 +430,41 @@ class ToolProfile:
         """Return whether exactly these parameters failed, and did not succeed since."""
         return call_hash(parameters) in self.failed_calls
 
-    def at(self, place: str) -> ParameterProfile | None:
+    def profile_at(self, place: str) -> ParameterProfile | None:
         """Return a parameter, or a place inside of one such as `flights[].date`."""
         return self.parameters.get(place) or self.inner.get(place)
 
     def common_values(self, place: str) -> list[CommonValue]:
         """Return values at a place that are common knowledge, that of the greatest weight first."""
-        profile = self.at(place)
+        profile = self.profile_at(place)
         return profile.common_values() if profile else []
 
-    def view(self) -> ToolView:
+    def make_view(self) -> ToolView:
         """Return the parameters as the successes show them, for tools without a schema."""
         all_known = len(self.parameters) < MAX_PARAMETERS
-        return self._view("", self.parameters, self, self.successes, all_known=all_known)
+        return self._make_view("", self.parameters, self, self.successes, all_known=all_known)
 
     def inner_view(self, path: Path) -> ToolView | None:
         """Return the same of the objects at a path, as `("flights", 0)`.
 
         None when none was seen.
         """
-        place = place_of(path)
-        parent = self.at(place)
+        place = written_place(path)
+        parent = self.profile_at(place)
         objects = parent.types.get("object", 0) if parent else 0
         if parent is None or not objects:
             return None
-        members, all_known = self._members(place), len(self.inner) < MAX_INNER
-        return self._view(f"{place}.", members, parent, objects, all_known=all_known)
+        members, all_known = self._members_of(place), len(self.inner) < MAX_INNER
+        return self._make_view(f"{place}.", members, parent, objects, all_known=all_known)
 
-    def around(self, path: Path) -> "ToolProfile":
-        """What is known inside of a call around a fault's place, as if of a tool's parameters."""
+    def profile_around(self, path: Path) -> "ToolProfile":
+        """Return what is known inside of a call around a fault's place, as a profile."""
         if isinstance(path[-1], int):
-            known = self.at(place_of(path))
+            known = self.profile_at(written_place(path))
             return ToolProfile(self.successes, parameters={str(path[-1]): known} if known else {})
-        return ToolProfile(self.successes, parameters=self._members(place_of(path[:-1])))
+        return ToolProfile(self.successes, parameters=self._members_of(written_place(path[:-1])))
 
-    def _members(self, place: str) -> dict[str, ParameterProfile]:
+    def _members_of(self, place: str) -> dict[str, ParameterProfile]:
         start = f"{place}."
         return {
             key[len(start) :]: profile
@@ -466,7 +472,7 @@ class ToolProfile:
             if key.startswith(start) and not set(key[len(start) :]) & set(".[")
         }
 
-    def _view(
+    def _make_view(
         self,
         start: str,
         members: Mapping[str, ParameterProfile],
@@ -475,8 +481,8 @@ class ToolProfile:
         *,
         all_known: bool,
     ) -> ToolView:
-        fair = FairWeights.among(parent.successes, parent.agents)
-        nearly_all = _REQUIRED_SHARE * fair.weight(parent.successes, parent.agents)
+        fair = FairWeights.from_calls(parent.successes, parent.agents)
+        nearly_all = _REQUIRED_SHARE * fair.fair_weight(parent.successes, parent.agents)
         views = {}
         for name, profile in members.items():
             if not profile.successes:
@@ -486,19 +492,19 @@ class ToolProfile:
                 name=name,
                 types=tuple(profile.usual_types()),
                 required=calls >= _REQUIRED_SUCCESSES
-                and fair.weight(profile.successes, profile.agents) >= nearly_all,
+                and fair.fair_weight(profile.successes, profile.agents) >= nearly_all,
                 item_types=tuple(items.usual_types()) if items else (),
             )
         return ToolView("profile", views, closed=calls >= _CLOSED_SUCCESSES and all_known)
 
-    def _room(self) -> int:
+    def _value_room(self) -> int:
         places = len(self.parameters) + len(self.inner)
         return min(MAX_VALUES, max(_LEAST_VALUES, MAX_ALL_VALUES // max(1, places)))
 
-    def _profiled(
+    def _profile_places(
         self, parameters: JsonObject, *, succeeded: bool
     ) -> Iterator[tuple[str, JsonValue, ParameterProfile]]:
-        """Places of a call with value and profile; a new one may take the room of the weakest."""
+        """Places of a call with value and profile; a new one may take the space of the weakest."""
         outer = list(islice(parameters.items(), MAX_PARAMETERS))
         for places, limit, seen in (
             (self.parameters, MAX_PARAMETERS, outer),
@@ -510,7 +516,7 @@ class ToolProfile:
                 if profile is None and len(canonical_json(place).encode()) <= MAX_NAME_BYTES:
                     if len(places) < limit:
                         profile = places[place] = ParameterProfile()
-                        self.settle()
+                        self.settle_shares()
                     elif may_replace:
                         may_replace = False
                         profile = self._replace_weakest(places, place, succeeded=succeeded)
@@ -520,25 +526,25 @@ class ToolProfile:
     def _replace_weakest(
         self, places: dict[str, ParameterProfile], place: str, *, succeeded: bool
     ) -> ParameterProfile | None:
-        def priority(name: str) -> tuple[int, int, int, int, int, str]:
+        def place_priority(name: str) -> tuple[int, int, int, int, int, str]:
             known = places[name]
             # Principals and agents first, as for values.
             principals = min(principals_of(known.agents), 2)
             agents = min(len(known.agents), 2)
             return principals, agents, known.successes, known.failures, known.last_seen, name
 
-        weakest = min(places, key=priority)
+        weakest = min(places, key=place_priority)
         if places[weakest].successes and not succeeded:
             return None
         del places[weakest]
         places[place] = ParameterProfile(is_shared=len(self.agents) > 1)
         return places[place]
 
-    def settle(self) -> None:
-        """Tell the parameters their share of the values, and whether several use the tool."""
-        room, is_shared = self._room(), len(self.agents) > 1
+    def settle_shares(self) -> None:
+        """Give the parameters their share of the values, and note whether several use the tool."""
+        room, is_shared = self._value_room(), len(self.agents) > 1
         for profile in (*self.parameters.values(), *self.inner.values()):
-            profile.trim(room)
+            profile.trim_values(room)
             profile.is_shared = is_shared
 
 

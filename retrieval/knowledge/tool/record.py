@@ -20,8 +20,13 @@ from retrieval.knowledge.tool.profile import (
     ToolProfile,
 )
 from retrieval.knowledge.tool.rules import RepairRule, ToolKnowledge
-from retrieval.knowledge.values.parameters import ToolView, first, place_of, view_of_schema
-from retrieval.knowledge.values.scalars import fits
+from retrieval.knowledge.values.parameters import (
+    ToolView,
+    first_path,
+    view_of_schema,
+    written_place,
+)
+from retrieval.knowledge.values.scalars import fits_types
 
 _SETTLED = 5
 """Successes from which on a parameter that half of the calls have is one, and no key of a map."""
@@ -43,35 +48,38 @@ class ToolRecord:
         if self.knowledge is None:
             return None
         if self.tool is not None and self.tool.schema_hash is not None:
-            return self.knowledge.profile(self.tool.schema_hash)
+            return self.knowledge.find_profile(self.tool.schema_hash)
         return next(reversed(self.knowledge.profiles.values()), None)
 
     def schema_view(self) -> ToolView | None:
         """Return the parameters by the live schema.
 
-        None where there is none, or it states nothing.
+        None without one, or where it states nothing.
         """
         if self.tool is None or self.tool.input_schema is None:
             return None
         view = view_of_schema(self.tool.input_schema)
         states_none = view.closed or self.tool.input_schema.get("properties") == {}
-        return view if view.parameters or states_none else None
+        if view.parameters or states_none:
+            return view
+        return None
 
 
 def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
-    """Whether all that the lesson of a rule says is common knowledge, and true of the live schema.
+    """Return whether a rule's lesson is common knowledge and true of the live schema.
 
     Names of parameters and forms of values are; values are where two sessions of two agents had
     them, or where the schema states them.
     """
-    profile, view = seen_by_all(record), record.schema_view()
-    menders = rule.menders()
+    profile = seen_by_all(record)
+    view = record.schema_view()
+    menders = rule.repair_agents()
     several = len(menders) if one_key_of(menders) is None else 1
     known_to_several = min(several, len(rule.sessions)) >= COMMON_SESSIONS
     return all(
         not is_masked(edit)
         and (known_to_several or _is_free(edit, profile, view))
-        and not (view is not None and not edit.inside and contradicts(view, edit))
+        and not (view is not None and not edit.inside and contradicts_view(view, edit))
         for edit in rule.edits
     )
 
@@ -79,7 +87,9 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
 def one_key_of(marks: Collection[str]) -> str | None:
     """Return the mark of the key that all marks are of; None of several, and of the owner."""
     keys = set(map(principal_of, marks))
-    return next(iter(keys)) or None if len(keys) == 1 else None
+    if len(keys) == 1:
+        return next(iter(keys)) or None
+    return None
 
 
 def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> bool:
@@ -92,8 +102,10 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
         case Replace():
             return False  # it states what its one caller had sent
         case Add():
-            is_stated = known is not None and known.states(edit.value)
-            return is_stated or _is_common_value(profile, place_of(first(edit.path)), edit.value)
+            is_stated = known is not None and known.states_value(edit.value)
+            return is_stated or _is_common_value(
+                profile, written_place(first_path(edit.path)), edit.value
+            )
         case Clamp():
             stated = {known.minimum, known.maximum} if known is not None else set()
             return {edit.minimum, edit.maximum} <= stated | {None}
@@ -106,7 +118,7 @@ def _is_common_value(profile: ToolProfile | None, place: str, value: JsonValue) 
 
     One key alone makes none common.
     """
-    known = profile.at(place) if profile is not None else None
+    known = profile.profile_at(place) if profile is not None else None
     if known is None:
         return False
     agents = {key: each.agents for key, each in known.values.items()}
@@ -118,7 +130,7 @@ def _is_common_value(profile: ToolProfile | None, place: str, value: JsonValue) 
 
 
 def is_common_name(known: ParameterProfile, profile: ToolProfile) -> bool:
-    """Whether a parameter that no schema states is the tool's, and no key of one caller's own."""
+    """Return whether a parameter outside of the schema is the tool's, and no caller's own."""
     if len(known.agents) > 1:
         return True
     sessions = {each for value in known.values.values() for each in value.sessions}
@@ -132,19 +144,22 @@ def seen_by_all(record: ToolRecord) -> ToolProfile | None:
 
     One agent's values are private.
     """
-    return None if record.profile is None else record.profile.seen_by("")
+    if record.profile is None:
+        return None
+    return record.profile.seen_by("")
 
 
-def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
-    """A bound that each error states again, as what the schema or the calls say that it is."""
+def concrete_bound(record: ToolRecord, edit: Clamp) -> Clamp:
+    """Return the bound of an error in terms of the schema or of the calls."""
     if edit.inside or (edit.minimum, edit.maximum) != (None, None):
         return edit
-    view, profile = record.schema_view(), record.profile
+    view = record.schema_view()
+    profile = record.profile
     stated = view.parameters.get(edit.name) if view is not None else None
     if stated is not None and (stated.minimum, stated.maximum) != (None, None):
         return edit.model_copy(update={"minimum": stated.minimum, "maximum": stated.maximum})
     known = profile.parameters.get(edit.name) if profile is not None else None
-    bound = known.boundary() if known is not None else None
+    bound = known.find_boundary() if known is not None else None
     if (
         known is None
         or bound is None
@@ -157,13 +172,13 @@ def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
 
 
 def _is_common(record: ToolRecord, name: str, bound: Boundary) -> bool:
-    """Whether the ends of what worked are common knowledge, where one agent alone states so."""
+    """Return whether the ends of what worked are common knowledge."""
     profile = seen_by_all(record)
     values = profile.common_values(name) if profile is not None else []
     return {bound.smallest, bound.largest} <= {each.value for each in values}
 
 
-def contradicts(view: ToolView, edit: ed.Edit) -> bool:
+def contradicts_view(view: ToolView, edit: ed.Edit) -> bool:
     """Return whether what is known of the object around rules out what an edit does."""
     known = view.parameters.get(str(edit.path[-1]))
     if isinstance(edit, ed.Rename):
@@ -181,7 +196,7 @@ def contradicts(view: ToolView, edit: ed.Edit) -> bool:
             )  # fmt: skip
         case ed.Add() | ed.Replace():
             listed = not known.allowed or any(same_json(edit.value, v) for v in known.allowed)
-            return not (listed and fits(edit.value, known.types))
+            return not (listed and fits_types(edit.value, known.types))
         case ed.Clamp():
             low = -inf if known.minimum is None else known.minimum
             high = inf if known.maximum is None else known.maximum

@@ -1,14 +1,14 @@
 """What several repaired alike: examples of repairs, and what they have in common.
 
 An example is a failed call with the call of the same agent that then worked, whatever the error
-stated and whatever changed. What of it was the repair is shown by counting: a change that sessions
-have in common is learned, one that differs each time (the next question) is not. A change is held
-in the most general form that explains the examples: `topK` 50, 40 and 23 to 10 is a bound, `users`
-to `app_users` and `orders` to `app_orders` a prefix (programming by example over a small language
-of edits: Gulwani 2011; least general generalisation: Plotkin 1970).
+stated and whatever changed. Which part of it was the repair is shown by counting: a change that
+sessions have in common is learned, one that differs each time (the next question) is not. A change
+is held in the most general form that explains the examples: `topK` 50, 40 and 23 to 10 is a bound,
+`users` to `app_users` and `orders` to `app_orders` a prefix (programming by example over a small
+language of edits: Gulwani 2011; least general generalisation: Plotkin 1970).
 
 Each example carries its agent and session. A value that one agent brought is its own; from two
-other agents on it is common knowledge of the tool (4-rules.md). Names and structure are anybody's.
+other agents on it is common knowledge of the tool (4-rules.md). Names and structure are anyone's.
 """
 
 from collections import Counter
@@ -21,13 +21,18 @@ from typing import TypeAlias
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 from retrieval.knowledge.rewrites import edits as ed
-from retrieval.knowledge.rewrites.edit_effects import applied, changed_names, effect_key
-from retrieval.knowledge.rewrites.edits import edit_key, is_masked, names_of, places_of, touches
-from retrieval.knowledge.rewrites.rewriting import candidates, differences
-from retrieval.knowledge.rows.principals import capped, capped_against, drop_loudest, others
-from retrieval.knowledge.values.parameters import EVERY, Path, first, leaves_like, value_at
+from retrieval.knowledge.rewrites.edit_effects import changed_names, effect_key, try_edits
+from retrieval.knowledge.rewrites.edits import edit_key, is_masked, names_of, places_of
+from retrieval.knowledge.rewrites.rewriting import candidate_edits, find_differences
+from retrieval.knowledge.rows.principals import (
+    cap_marks,
+    capped_against,
+    count_others,
+    drop_loudest,
+)
+from retrieval.knowledge.values.parameters import EVERY, Path, first_path, leaves_like, value_at
 from retrieval.knowledge.values.scalars import same_value, type_of
 from retrieval.knowledge.values.texts import is_number
 
@@ -36,7 +41,7 @@ MAX_OF_ONE_AGENT = 8
 MAX_SIZE = 1_500
 """Characters of an example's two calls; larger ones are not kept."""
 NOBODY = "\x00"
-"""Who asks for everyone: no agent's own values are for it."""
+"""A caller for everyone, who gets no agent's own values."""
 MIN_SESSIONS = 2
 MIN_AGENTS = 2
 _IN_COMMON = 2 / 3
@@ -70,7 +75,7 @@ class RepairExample:
 def add_example(examples: list[RepairExample], new: RepairExample) -> None:
     """Add an example in place; one of each session, the latest few of each agent and in all.
 
-    Of several principals the one with the most makes room; what followed a suggestion makes room
+    Of several principals the one with the most makes space; what followed a suggestion makes space
     for what an agent did by itself.
     """
     if len(canonical_json(new.failed)) + len(canonical_json(new.mended)) > MAX_SIZE:
@@ -89,8 +94,8 @@ def add_example(examples: list[RepairExample], new: RepairExample) -> None:
 class FirstCall:
     """A tool that was called between a failure and the same call's success.
 
-    `parameters` says which of its parameters had the value of which of the failed call's, in every
-    session; `is_whole` that these were all that it was given.
+    `parameters` states which of its parameters had the value of which of the failed call's, in
+    every session; `is_whole` that these were all that it was given.
     """
 
     tool_name: str
@@ -99,7 +104,7 @@ class FirstCall:
     is_whole: bool = True
     execution_ids: list[str] = field(default_factory=list)
 
-    def learn(
+    def learn_session(
         self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str
     ) -> None:
         """Add one session, in place."""
@@ -180,13 +185,13 @@ def learned_repairs(
     own = [each for each in changes if _is_open(each, examples, parameters, agent, is_common)]
     told = sorted(
         _by_effect(own, parameters),
-        key=lambda each: (len(each.otherwise) - len(_own_examples(each, own)), _rank(each)),
+        key=lambda each: (len(each.otherwise) - len(_own_examples(each, own)), _change_rank(each)),
     )
     found: list[LearnedRepair] = []
     for change in told[:_MOST]:
         if any(_says_less(change, each, examples) for each in found):
             continue
-        repair = _together(change, told, changes, examples, differs, parameters)
+        repair = _combine_changes(change, told, changes, examples, differs, parameters)
         if repair is None or not _is_usual(repair, is_common):
             continue
         if repair.edits not in [each.edits for each in found]:
@@ -199,20 +204,20 @@ def _own_examples(change: CommonChange, changes: Sequence[CommonChange]) -> froz
     if not isinstance(change.edit, ed.Remove):
         return change.mended
     [place] = places_of(change.edit)
-    moved = (each.mended for each in changes if place in ed.reads(each.edit) and each != change)
+    moved = (e.mended for e in changes if place in ed.read_paths(e.edit) and e != change)
     return change.mended.difference(*moved)
 
 
 def _says_less(
     change: CommonChange, repair: LearnedRepair, examples: Sequence[RepairExample]
 ) -> bool:
-    """Whether a change is a less general explanation of what a repair states of the same calls."""
+    """Return whether a change explains the same calls less generally than a repair."""
     mended = {each.execution_id for each in repair.mended}
     is_same = all(examples[at].execution_id in mended for at in change.mended)
-    return is_same and any(touches(change.edit, edit) for edit in repair.edits)
+    return is_same and any(ed.touch_same_place(change.edit, edit) for edit in repair.edits)
 
 
-def _together(
+def _combine_changes(
     start: CommonChange,
     beside: Sequence[CommonChange],
     changes: Sequence[CommonChange],
@@ -221,14 +226,15 @@ def _together(
     parameters: JsonObject,
 ) -> LearnedRepair | None:
     """Return the repair around one change; None where something of it is not accounted for."""
-    together, mended = [start], start.mended
+    together = [start]
+    mended = start.mended
     for other in beside:
         # Of the examples that it could have been made to: some may lack what it is about.
         could = start.mended & (other.mended | other.otherwise)
         # A value that some put instead of another may be their next intent.
         least = 1.0 if isinstance(other.edit, ed.Replace | ed.Put) else _TOGETHER
         often = len(start.mended & other.mended) >= max(1, least * len(could))
-        if often and not any(touches(other.edit, each.edit) for each in together):
+        if often and not any(ed.touch_same_place(other.edit, each.edit) for each in together):
             together.append(other)
             mended -= other.otherwise
     # Changes of what others of the same repair put there: a new name's value in another type.
@@ -236,8 +242,8 @@ def _together(
     for each in changes:
         if (
             mended <= each.mended
-            and applied(parameters, [each.edit]) is None
-            and applied(parameters, [*edits, each.edit]) is not None
+            and try_edits(parameters, [each.edit]) is None
+            and try_edits(parameters, [*edits, each.edit]) is not None
         ):
             together.append(each)
             edits.append(each.edit)
@@ -248,7 +254,7 @@ def _together(
     for_it, against = ({examples[at].session for at in some} for some in (mended, otherwise))
     return LearnedRepair(
         tuple(edits),
-        sessions=capped(for_it, against),
+        sessions=cap_marks(for_it, against),
         otherwise=capped_against(against, for_it),
         is_general=any(each.is_general for each in together),
         mended=tuple(examples[at] for at in sorted(mended)),
@@ -265,33 +271,33 @@ def _is_usual(repair: LearnedRepair, is_common: Callable[[ed.Edit], bool]) -> bo
 
 
 def _differences_of(examples: Sequence[RepairExample]) -> _DifferencesOf:
-    return cache(lambda at: differences(examples[at].failed, examples[at].mended))
+    return cache(lambda at: find_differences(examples[at].failed, examples[at].mended))
 
 
 def _is_half(
     edits: Sequence[ed.Edit], differs: Sequence[_Difference], parameters: JsonObject
 ) -> bool:
     """Return whether most of the examples put in or took out something that the edits do not."""
-    places = [place for edit in edits for place in (*places_of(edit), *ed.reads(edit))]
+    places = [place for edit in edits for place in (*places_of(edit), *ed.read_paths(edit))]
     only_loses = all(isinstance(edit, ed.Remove) for edit in edits)
     left: Counter[Path] = Counter()
     for new, gone, _ in differs:
         there = {path for path in gone if not _is_absent(parameters, path)}
-        unmet = [path for path in new | there if not any(_meet(path, at) for at in places)]
+        unmet = [path for path in new | there if not any(_paths_meet(path, at) for at in places)]
         # Where it went to another place each time, it is no loss either.
         left.update(unmet[:1] and [()] if only_loses else unmet)
     return any(count >= max(1, _TOGETHER * len(differs)) for count in left.values())
 
 
 def _is_absent(parameters: JsonObject, path: Path) -> bool:
-    return EVERY not in path and _at(parameters, path) == _MISSING
+    return EVERY not in path and _value_or_none(parameters, path) == _MISSING
 
 
-def _meet(one: Path, other: Path) -> bool:
+def _paths_meet(one: Path, other: Path) -> bool:
     return all(a == b or EVERY in (a, b) for a, b in zip(one, other, strict=False))
 
 
-def _rank(change: CommonChange) -> int:
+def _change_rank(change: CommonChange) -> int:
     """Return the order of explanations of the same examples: what is more general first."""
     match change.edit:
         case ed.FromError() | ed.Clamp(minimum=None, maximum=None):
@@ -343,30 +349,32 @@ def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
     known += [edit.before for edit in repair.edits if isinstance(edit, ed.Replace)]
     names = {name for edit in repair.edits for name in names_of(edit)}
     failed, mended = (
-        {name: _opened(value, known) for name, value in call.items() if name in names}
+        {name: _open_value(value, known) for name, value in call.items() if name in names}
         for call in (latest.failed, latest.mended)
     )
     return failed, mended
 
 
-def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
+def _open_value(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
     if any(same_json(value, each) for each in known):
         return value
     if isinstance(value, dict):
-        return {name: _opened(each, known) for name, each in value.items()}
+        return {name: _open_value(each, known) for name, each in value.items()}
     if isinstance(value, list):
-        return [_opened(each, known) for each in value]
-    return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
+        return [_open_value(each, known) for each in value]
+    if value is None or isinstance(value, bool):
+        return value
+    return f"<{type_of(value)}>"
 
 
 def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonObject) -> bool:
-    """Whether the values that an edit reads have the form of those that it was learned from."""
+    """Return whether the values that an edit reads have the form of its examples."""
     if isinstance(edit, ed.Put):
-        befores = {canonical_json(value_at(e.failed, first(edit.path))) for e in examples}
-        now = canonical_json(value_at(parameters, first(edit.path)))
+        befores = {canonical_json(value_at(e.failed, first_path(edit.path))) for e in examples}
+        now = canonical_json(value_at(parameters, first_path(edit.path)))
         return len(befores) > 1 or now in befores
     forms = edit.through if isinstance(edit, ed.Take) else (edit,)
-    [path] = ed.reads(edit) if not isinstance(edit, ed.Fill | ed.Add) else [()]
+    [path] = ed.read_paths(edit) if not isinstance(edit, ed.Fill | ed.Add) else [()]
     if any(isinstance(form, _OF_EXAMPLES) for form in forms):
         pairs = {
             canonical_json([value_at(e.failed, old), value_at(e.mended, new)])
@@ -379,8 +387,8 @@ def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonO
             return False  # one value's other form is a value
     if not any(isinstance(form, ed.Respell | ed.Rewrite | ed.Pad) for form in forms):
         return True
-    whole, ends = _signs(parameters, path)
-    known = [_signs(each.failed, path) for each in examples]
+    whole, ends = _value_signs(parameters, path)
+    known = [_value_signs(each.failed, path) for each in examples]
     return whole <= {s for each, _ in known for s in each} and ends <= {
         s for _, each in known for s in each
     }
@@ -390,17 +398,19 @@ _OF_EXAMPLES = (ed.Rewrite, ed.Scale, ed.Cut, ed.Pad)
 """Forms whose own values are read off the examples: one example shows no more than one value."""
 
 
-def _signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], frozenset[str]]:
+def _value_signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], frozenset[str]]:
     """Return the kinds of characters of the values at a path, and those that they begin with."""
     values = [str(value) for _, value in leaves_like(parameters, path)] if path else []
-    whole = {_sign(sign) for value in values for sign in value[:_MOST_SIGNS]}
-    return frozenset(whole), frozenset(_sign(value[0]) for value in values if value)
+    whole = {_sign_of(sign) for value in values for sign in value[:_MOST_SIGNS]}
+    return frozenset(whole), frozenset(_sign_of(value[0]) for value in values if value)
 
 
-def _sign(sign: str) -> str:
+def _sign_of(sign: str) -> str:
     if sign.isdigit():
         return "9"
-    return ("A" if sign.isupper() else "a") if sign.isalpha() else sign
+    if sign.isalpha():
+        return "A" if sign.isupper() else "a"
+    return sign
 
 
 _MOST_SIGNS = 200
@@ -422,7 +432,7 @@ def _is_open(
     agents = {examples[at].agent for at in change.mended}
     if not carries_value(change.edit) or agent in agents or is_common(change.edit):
         return True
-    return others(agents, agent) >= MIN_AGENTS
+    return count_others(agents, agent) >= MIN_AGENTS
 
 
 def brings_key(edit: ed.Edit) -> bool:
@@ -459,7 +469,7 @@ def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[
     """
     effects: dict[str, CommonChange] = {}
     for change in changes:
-        made = applied(parameters, [change.edit])
+        made = try_edits(parameters, [change.edit])
         if made is None:
             continue
         key = effect_key(made, changed_names(parameters, made))
@@ -483,7 +493,7 @@ _MOST_OF_PLACE = 12
 def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     """Return every explanation of what examples changed, with the examples that speak for it."""
     own = [
-        (at, each, candidates(each.failed, each.mended))
+        (at, each, candidate_edits(each.failed, each.mended))
         for at, each in enumerate(examples)
         if not each.followed
     ]
@@ -495,20 +505,22 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
             key = edit_key([edit])
             edits.setdefault(key, edit)
             made_by.setdefault(key, set()).add(at)
-    bounds = _bounds(chain(*(possible for *_, possible in own)))
+    bounds = _find_bounds(chain(*(possible for *_, possible in own)))
     general = {edit_key([edit]): edit for edit in bounds}
     edits |= general
-    by_place = gathered((edits[key].path, key) for key in edits)
+    by_place = gather_values((edits[key].path, key) for key in edits)
     found = []
     for keys in by_place.values():
         tried = sorted(keys, key=lambda key: (key not in general, -len(made_by.get(key, ()))))
         for key in tried[:_MOST_OF_PLACE]:
-            edit, known = edits[key], made_by.get(key, set())
+            edit = edits[key]
+            known = made_by.get(key, set())
             # One that is made to each element is verified for all of them.
             known = set() if EVERY in edit.path else known
-            mended, otherwise = set(known), set[int]()
+            mended = set(known)
+            otherwise = set[int]()
             for at, each in enumerate(examples):
-                explains = None if at in known else _explains(edit, each)
+                explains = None if at in known else _explains_example(edit, each)
                 if explains is False:
                     otherwise.add(at)
                 elif explains and not each.followed:
@@ -525,13 +537,13 @@ def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
 
     `true` to `Y` and `false` to `N` are one table: each is as well shown as both.
     """
-    replaced = gathered(
+    replaced = gather_values(
         (each.edit.path, each) for each in changes if isinstance(each.edit, ed.Replace)
     )
     shown = {
         path: frozenset(at for each in pairs for at in each.mended)
         for path, pairs in replaced.items()
-        if len(pairs) > 1 and len({canonical_json(_value(each.edit)) for each in pairs}) > 1
+        if len(pairs) > 1 and len({canonical_json(_edit_value(each.edit)) for each in pairs}) > 1
     }
     return [
         replace(each, mended=shown[each.edit.path] - each.otherwise)
@@ -541,7 +553,7 @@ def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
     ]
 
 
-def _value(edit: ed.Edit) -> JsonValue:
+def _edit_value(edit: ed.Edit) -> JsonValue:
     return edit.value if isinstance(edit, ed.Replace) else None
 
 
@@ -549,34 +561,38 @@ _OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)
 """Edits that were explained by error or task when they were seen."""
 
 
-def _bounds(possible: Iterable[ed.Edit]) -> Iterator[ed.Edit]:
+def _find_bounds(possible: Iterable[ed.Edit]) -> Iterator[ed.Edit]:
     """Bounds that the numbers at one place were moved to, of what may have been done."""
-    numbers = gathered(
+    numbers = gather_values(
         (edit.path, (float(edit.before), float(edit.value)))
         for edit in possible
         if isinstance(edit, ed.Replace) and is_number(edit.before) and is_number(edit.value)
     )
     for path, pairs in numbers.items():
-        befores, afters = [before for before, _ in pairs], {after for _, after in pairs}
+        befores = [before for before, _ in pairs]
+        afters = {after for _, after in pairs}
         if len(afters) > 1:
             continue
         [bound] = afters
         if min(befores) > bound:
-            yield ed.Clamp(name="", maximum=bound).at(path)
+            yield ed.Clamp(name="", maximum=bound).at_path(path)
         elif max(befores) < bound:
-            yield ed.Clamp(name="", minimum=bound).at(path)
+            yield ed.Clamp(name="", minimum=bound).at_path(path)
 
 
-def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
+def _explains_example(edit: ed.Edit, example: RepairExample) -> bool | None:
     """Return whether an edit gives what repaired an example, at its places.
 
     None: it does not apply.
     """
-    made = applied(example.failed, [edit])
+    made = try_edits(example.failed, [edit])
     if made is None:
         return None
     places = [each for path in places_of(edit) for each in _of_each(path, example.mended, made)]
-    return all(same_value(_at(made, path), _at(example.mended, path)) for path in places)
+    return all(
+        same_value(_value_or_none(made, path), _value_or_none(example.mended, path))
+        for path in places
+    )
 
 
 def _of_each(path: Path, *calls: JsonObject) -> Iterator[Path]:
@@ -593,7 +609,7 @@ def _of_each(path: Path, *calls: JsonObject) -> Iterator[Path]:
 _MISSING = "\x00missing"
 
 
-def _at(value: JsonObject, path: Path) -> JsonValue:
+def _value_or_none(value: JsonObject, path: Path) -> JsonValue:
     around = value_at(value, path[:-1])
     if isinstance(around, dict) and str(path[-1]) not in around:
         return _MISSING

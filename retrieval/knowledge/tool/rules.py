@@ -2,10 +2,10 @@
 
 Value objects that are stored as JSON; updated by ingest, only read by the answers.
 
-What is reported of a rule is kept by agent, under a hash of its name, each heard up to a cap, and
+What is reported of a rule is kept by agent, under a hash of its name, each counted up to a cap, and
 is forgotten by contradiction: with k the factor of one report (half-life: two reports), a failure
-takes what its agent said for the rule times k, a success what it said against it times k. Over all
-agents
+takes what its agent stated for the rule times k, a success what it stated against it times k. Over
+all agents
 
     right = min(most, sum of what each states for it) * k ** doubt
     wrong = sum of what each states against it * k ** (others that saw it work since)
@@ -26,7 +26,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field, PrivateAttr
 
 from aftercall.models import ErrorCategory, Outcome
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from mongo.records import ToolKey
 from retrieval.knowledge.beta import Trials
 from retrieval.knowledge.reading.faults import FaultKind
@@ -53,7 +53,7 @@ from retrieval.knowledge.tool.repairs import (
     common_repairs,
 )
 from retrieval.knowledge.tool.runs import RecoveryTimes, Run
-from retrieval.knowledge.values.parameters import place_of
+from retrieval.knowledge.values.parameters import written_place
 
 HALF_LIFE = 2.0
 """Contradicting reports after which what was stated before weighs half."""
@@ -72,7 +72,7 @@ UNNAMED_AGENT = ""
 
 
 def workspace_wide(workspace: str) -> ToolKey:
-    """Where the knowledge about all tools of a workspace are kept; no client can name a tool so."""
+    """Return the key of what is known about all tools; no client can name a tool so."""
     return ToolKey(workspace, None, "")
 
 
@@ -96,7 +96,7 @@ class AgentEvidence:
     worked_at: int = 0
     failed_at: int = 0
 
-    def agree(self, at: int) -> None:
+    def add_agreement(self, at: int) -> None:
         """It saw the rule work."""
         self.failures *= _KEPT
         self.worked_at = at
@@ -111,39 +111,39 @@ class RuleEvidence:
     otherwise: dict[str, int] = field(default_factory=dict)
     """By agent, the failures that it repaired by something else, though the edits applied."""
 
-    def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
-        """An agent repaired a failure so by itself; a session counts once."""
+    def add_repair(self, agent: str, session: str, weight: float = 1.0) -> None:
+        """Note that an agent repaired a failure so; a session counts once."""
         self.repaired_by(agent_mark(agent), session, weight)
 
     def repaired_by(self, mark: str, session: str, weight: float = 1.0) -> None:
-        """The same of an agent that is known by its mark."""
-        heard = self._heard(mark)
+        """Note a repair by an agent that is known by its mark."""
+        heard = self._agent_evidence(mark)
         if session in heard.sessions:
             return
-        heard.agree(self.reports)
+        heard.add_agreement(self.reports)
         heard.sessions = [*heard.sessions, session][-MOST_OF_ONE_AGENT:]
         heard.mended += 1
         heard.repairs = min(heard.repairs + weight, MOST_OF_ONE_AGENT)
 
-    def reported(self, agent: str, outcome: Outcome) -> None:
-        """An agent followed a suggestion of these edits, and this became of it."""
-        heard = self._heard(agent_mark(agent))
+    def add_report(self, agent: str, outcome: Outcome) -> None:
+        """Note the outcome of a suggestion of these edits that an agent followed."""
+        heard = self._agent_evidence(agent_mark(agent))
         if outcome == "failure":
             heard.repairs *= _KEPT
             heard.successes *= _KEPT
             heard.failures = _HEARD_AGAIN * heard.failures + 1
             heard.failed_at = self.reports
         else:
-            heard.agree(self.reports)
+            heard.add_agreement(self.reports)
             heard.successes = min(heard.successes + 1, MOST_OF_ONE_AGENT)
 
     def mended_otherwise(self, agent: str) -> None:
-        """An agent repaired such a failure by something else."""
+        """Note that an agent repaired such a failure by something else."""
         key = agent_mark(agent)
         make_room(self.otherwise, key, MAX_AGENTS_HEARD, lambda each: self.otherwise[each])
         self.otherwise[key] = self.otherwise.get(key, 0) + 1
 
-    def doubts(self) -> float:
+    def count_doubts(self) -> float:
         """Repairs that speak against it, as those in `weight` speak for it.
 
         An agent's count is scaled down as its repairs are by their cap, and is never above the cap.
@@ -156,31 +156,33 @@ class RuleEvidence:
             share = min(1.0, MOST_OF_ONE_AGENT / max(1, mended))
             whose = capped_as(key)
             said[whose] = said.get(whose, 0.0) + min(MOST_OF_ONE_AGENT, count * share)
-        if is_one_stranger(map(principal_of, self.otherwise), self._speaking()):
+        if is_one_stranger(map(principal_of, self.otherwise), self._confirming_principals()):
             return OF_A_STRANGER
         return sum(min(MOST_OF_ONE_AGENT, each) for each in said.values())
 
-    def _speaking(self) -> set[str]:
+    def _confirming_principals(self) -> set[str]:
         """Return the principals for whom it worked."""
         heard = self.by_agent.items()
         return {principal_of(mark) for mark, each in heard if each.mended or each.successes > 0}
 
-    def failers(self) -> frozenset[str]:
+    def failure_principals(self) -> frozenset[str]:
         """Return the principals that reported a failure."""
         heard = self.by_agent.items()
         return frozenset(principal_of(mark) for mark, each in heard if each.failures > 0)
 
     def _capped_as(self) -> Callable[[str], str]:
-        """As whose an agent's word is capped: its own, or its principal's where there are more."""
+        """Return the owner of an agent's cap: itself, or its principal among several."""
         principals = {principal_of(each) for each in (*self.by_agent, *self.otherwise)}
-        return principal_of if len(principals) > 1 else str
+        if len(principals) > 1:
+            return principal_of
+        return str
 
-    def reporters(self) -> frozenset[str]:
+    def success_principals(self) -> frozenset[str]:
         """Return the principals that reported a success."""
         heard = self.by_agent.items()
         return frozenset(principal_of(mark) for mark, each in heard if each.successes > 0)
 
-    def weight(self) -> EvidenceWeight:
+    def evidence_weight(self) -> EvidenceWeight:
         """Return what all reports come to.
 
         Agents of one principal are as one where there are several.
@@ -201,14 +203,15 @@ class RuleEvidence:
             successes += min(MOST_OF_ONE_AGENT, sum(ran))
             failures += max(wrong)
             doubt += max(doubted)
-        if is_one_stranger(self.failers(), self._speaking()):
-            failures, doubt = failures * OF_A_STRANGER, doubt * OF_A_STRANGER
+        if is_one_stranger(self.failure_principals(), self._confirming_principals()):
+            failures = failures * OF_A_STRANGER
+            doubt = doubt * OF_A_STRANGER
         kept = _KEPT**doubt
         return EvidenceWeight(
             min(repairs, MOST_REPAIRS) * kept, min(successes, MOST_SUCCESSES) * kept, failures
         )
 
-    def _heard(self, key: str) -> AgentEvidence:
+    def _agent_evidence(self, key: str) -> AgentEvidence:
         known = self.by_agent
         last = {each: max(heard.worked_at, heard.failed_at) for each, heard in known.items()}
         make_room(known, key, MAX_AGENTS_HEARD, last.__getitem__)
@@ -246,32 +249,32 @@ class RepairRule:
     """Its place in the order in which something was stated last of its signature's rules."""
     evidence: RuleEvidence = field(default_factory=RuleEvidence)
 
-    def worth(self) -> tuple[float, int]:
+    def keep_priority(self) -> tuple[float, int]:
         """Return how much it is worth keeping.
 
         A reported failure counts twice, then what is newer.
         """
-        weight = self.weight()
+        weight = self.evidence_weight()
         return sum(weight) + weight.failures, self.heard_at
 
-    def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
+    def add_repair(self, agent: str, session: str, weight: float = 1.0) -> None:
         """Count a mined repair; `weight` (0 to 1) is how sure it is that it was one."""
         self.repairs += 1
         remember_mark(self.sessions, session, MAX_NAMES)
-        self.evidence.repaired(agent, session, weight)
+        self.evidence.add_repair(agent, session, weight)
 
-    def reported(self, agent: str, outcome: Outcome) -> None:
+    def add_report(self, agent: str, outcome: Outcome) -> None:
         """Count what became of a suggestion."""
         self.successes += outcome == "success"
         self.failures += outcome == "failure"
-        self.evidence.reported(agent, outcome)
+        self.evidence.add_report(agent, outcome)
 
-    def weight(self) -> EvidenceWeight:
+    def evidence_weight(self) -> EvidenceWeight:
         """Return what speaks for and against it, each agent's word up to its cap."""
-        return self.evidence.weight()
+        return self.evidence.evidence_weight()
 
-    def menders(self) -> list[str]:
-        """The marks of the agents that repaired a failure so, as far as they are remembered."""
+    def repair_agents(self) -> list[str]:
+        """Return the marks of the agents that repaired a failure so, as far as remembered."""
         return [mark for mark, each in self.evidence.by_agent.items() if each.repairs > 0]
 
 
@@ -298,18 +301,18 @@ class SignatureKnowledge(BaseModel):
     _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
     _repairs: tuple[list[str], list[LearnedRepair]] = PrivateAttr(([], []))
 
-    def changes(self) -> list[CommonChange]:
+    def find_common_changes(self) -> list[CommonChange]:
         """Return what the examples have in common; kept until there is another one."""
         ids = [each.execution_id for each in self.examples]
         if self._changes[0] != ids:
             self._changes = ids, common_changes(self.examples)
         return self._changes[1]
 
-    def learned(self) -> list[LearnedRepair]:
+    def learned_repairs(self) -> list[LearnedRepair]:
         """Return what several repaired alike, for everyone's ears; kept as `changes` are."""
         ids = [each.execution_id for each in self.examples]
         if self._repairs[0] != ids:
-            self._repairs = ids, common_repairs(self.examples, self.changes())
+            self._repairs = ids, common_repairs(self.examples, self.find_common_changes())
         return [each for each in self._repairs[1] if not self.is_off(each.edits)]
 
     def is_off(self, edits: Sequence[Edit]) -> bool:
@@ -319,7 +322,7 @@ class SignatureKnowledge(BaseModel):
     def told_rules(self) -> list[tuple[RepairRule, str | None]]:
         """Return what is learned and the rules, each edits once, with the share of the sessions."""
         learned = {}
-        for repair in self.learned():
+        for repair in self.learned_repairs():
             rule = RepairRule(
                 edits=list(repair.edits),
                 repairs=repair.sessions,
@@ -341,7 +344,7 @@ class SignatureKnowledge(BaseModel):
         """Return the rule of these edits, made when it is new instead of the weakest."""
         key = edit_key(edits)
         if key not in self.rules and len(self.rules) >= limit:
-            del self.rules[min(self.rules, key=lambda k: self.rules[k].worth())]
+            del self.rules[min(self.rules, key=lambda k: self.rules[k].keep_priority())]
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
         rule.heard_at = 1 + max(each.heard_at for each in self.rules.values())
         # A `Respell` applies to nearly any text: all earlier other repairs speak against it.
@@ -364,20 +367,24 @@ class ToolKnowledge(BaseModel):
     runs: dict[str, Run] = Field(default_factory=dict)
     """Calls that keep failing with the same error (see `retrieval.knowledge.tool.runs`)."""
 
-    def profile(self, schema_hash: str | None) -> ToolProfile | None:
+    def find_profile(self, schema_hash: str | None) -> ToolProfile | None:
         """Return the profile of a schema version, if there is one."""
         return self.profiles.get(schema_hash or NO_SCHEMA)
 
     def profile_to_update(self, schema_hash: str | None) -> ToolProfile:
         """Return the profile of a schema version, made when it is new and moved to the newest."""
         key = schema_hash or NO_SCHEMA
-        return keep(self.profiles, key, self.profiles.get(key) or ToolProfile(), MAX_PROFILES)
+        return keep_latest(
+            self.profiles, key, self.profiles.get(key) or ToolProfile(), MAX_PROFILES
+        )
 
-    def signature(self, text: str) -> SignatureKnowledge | None:
+    def find_signature(self, text: str) -> SignatureKnowledge | None:
         """Return what is known of a kind of failure."""
         return self.signatures.get(signature_id(text))
 
-    def like(self, known: str, faults: dict[str, FaultKind]) -> list[SignatureKnowledge]:
+    def similar_signatures(
+        self, known: str, faults: dict[str, FaultKind]
+    ) -> list[SignatureKnowledge]:
         """Return other kinds of failure than the known one: the same was wrong at the same places.
 
         Not those of errors that say of no place what is wrong: these are alike in nothing.
@@ -391,13 +398,13 @@ class ToolKnowledge(BaseModel):
             and each.signature != known
         ]
 
-    def elsewhere(self, known: str) -> SignatureKnowledge:
+    def other_repairs(self, known: str) -> SignatureKnowledge:
         """Return the latest repair of each other kind of failure, as if they were of one.
 
         So a repair is counted that was the same whatever the words of the error were. The result is
         kept: code that learns never calls this, and code that calls it never learns.
         """
-        kind = known if self.signature(known) else None  # unknown ones leave nothing out
+        kind = known if self.find_signature(known) else None  # unknown ones leave nothing out
         if kind not in self._elsewhere:
             own = (
                 [e for e in each.examples if not e.followed and not each.is_off(e.edits)]
@@ -418,7 +425,7 @@ class ToolKnowledge(BaseModel):
         """
         key = signature_id(text)
         known = self.signatures.get(key) or SignatureKnowledge(signature=text, category=category)
-        return keep(self.signatures, key, known, MAX_SIGNATURES)
+        return keep_latest(self.signatures, key, known, MAX_SIGNATURES)
 
 
 def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:
@@ -426,7 +433,9 @@ def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:
 
     Without values and words.
     """
-    return {place_of(fault.path): fault.kind for fault in reading.faults[:MAX_FAULTS] if fault.path}
+    return {
+        written_place(fault.path): fault.kind for fault in reading.faults[:MAX_FAULTS] if fault.path
+    }
 
 
 def signature_id(text: str) -> str:
@@ -434,7 +443,7 @@ def signature_id(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def remember(names: list[str], name: str, limit: int = MAX_NAMES) -> None:
+def remember_name(names: list[str], name: str, limit: int = MAX_NAMES) -> None:
     """Add a name to a bounded list of distinct ones, newest last, in place."""
     if name in names:
         return
@@ -455,18 +464,18 @@ _VAGUE = 10.0
 
 def rule_trials(rule: RepairRule) -> Trials:
     """Return the evidence of a rule, each agent's word up to its cap (see the head)."""
-    trials = _mended(rule)
-    return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.weight().failures)
+    trials = _repair_trials(rule)
+    return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.evidence_weight().failures)
 
 
-def _mended(rule: RepairRule) -> Trials:
+def _repair_trials(rule: RepairRule) -> Trials:
     """Return the evidence but for reported failures.
 
     A failure that was repaired otherwise, though the rule applied, counts against it as much as one
     that it repaired counts for it.
     """
-    evidence = rule.weight()
+    evidence = rule.evidence_weight()
     right = 1 + MENDED * evidence.repairs + WORKED * evidence.successes
     vague = _VAGUE if any(isinstance(edit, ed.Respell) for edit in rule.edits) else 0
     unproven = _UNPROVEN if evidence.repairs == 0 else 0
-    return Trials(right, 1 + unproven + vague + MENDED * rule.evidence.doubts())
+    return Trials(right, 1 + unproven + vague + MENDED * rule.evidence.count_doubts())

@@ -17,7 +17,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory
 from aftercall.outcomes import TRANSIENT
 from aftercall.redaction import is_redacted
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 from retrieval.knowledge.rows.principals import agent_mark, drop_loudest, fairly_heard, principal_of
 from retrieval.knowledge.tool.profile import call_hash
 
@@ -45,7 +45,7 @@ class RecoveryTimes:
 
     recoveries: list[Recovery] = field(default_factory=list)
 
-    def observe(self, recovery: Recovery) -> None:
+    def add_recovery(self, recovery: Recovery) -> None:
         """Add one recovery, in place."""
         latest: dict[tuple[str, str], Recovery] = {}
         per_agent = Counter[str]()
@@ -91,7 +91,7 @@ def learn_recovery(
         return
     seconds = max(0.0, (worked_at - failed_at).total_seconds())
     recovery = Recovery(session=session, agent=agent, at=worked_at, seconds=seconds)
-    recoveries.setdefault(category, RecoveryTimes()).observe(recovery)
+    recoveries.setdefault(category, RecoveryTimes()).add_recovery(recovery)
 
 
 MAX_RUNS = 200
@@ -127,7 +127,7 @@ class Repeats(NamedTuple):
 
 
 EMPTY = "empty"
-"""In the place of a signature's id: the answers were empty."""
+"""Instead of a signature's id: the answers were empty."""
 
 
 def learn_repeat(
@@ -152,9 +152,9 @@ def learn_repeat(
         if run is None or run.signature != signature_id or _is_over(run, category, at):
             run = Run(signature=signature_id, last_seen=at, said=said, category=category)
         run.count += 1
-        keep(run.sessions, session, run.sessions.get(session, 0) + 1, _MAX_SESSIONS)
+        keep_latest(run.sessions, session, run.sessions.get(session, 0) + 1, _MAX_SESSIONS)
         run.last_seen = max(run.last_seen, at)
-        keep(runs, key, run, MAX_RUNS)
+        keep_latest(runs, key, run, MAX_RUNS)
 
 
 def forget_repeat(runs: dict[str, Run], call: str | None, session: str, kept: str = "") -> None:

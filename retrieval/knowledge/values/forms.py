@@ -17,13 +17,13 @@ from unicodedata import combining, normalize
 
 import jsonschema_rs
 
-from retrieval import read_table
-from retrieval.knowledge.values.measures import amount_of, codes_of, spans
-from retrieval.knowledge.values.scalars import is_placeholder, plainer, unmarked
-from retrieval.knowledge.values.texts import MAX_TEXT, Style, respelt
+from retrieval import read_word_table
+from retrieval.knowledge.values.measures import amount_of, codes_of, span_forms
+from retrieval.knowledge.values.scalars import is_placeholder, plain_value, strip_marks
+from retrieval.knowledge.values.texts import MAX_TEXT, Style, respell_text
 
 _ISO = "iso"
-"""A day and a time as ISO 8601 writes them, with the zone that the text says, if it says one."""
+"""A day and a time as ISO 8601 writes them, with the zone of the text, if any."""
 _NAMED = {
     "date": "%Y-%m-%d", "iso date": "%Y-%m-%d", "time": "%H:%M:%S", "%h:%m": "%H:%M",
     "date-time": _ISO, "datetime": _ISO, "iso 8601": _ISO, "iso8601": _ISO, "iso-8601": _ISO,
@@ -38,7 +38,7 @@ _DIRECTIVES = re.compile(r"(?:%[YmdHMS]|[-/.:, T]|Z\Z)+")
 
 
 @lru_cache(maxsize=512)
-def _strftime(wanted: str) -> str | None:
+def _strftime_form(wanted: str) -> str | None:
     """Return what a form is for `strftime`; None for one that is not about dates and times."""
     wanted = wanted.strip().strip("'\"`")
     if named := _NAMED.get(wanted.lower()):
@@ -46,25 +46,31 @@ def _strftime(wanted: str) -> str | None:
     if "'T'" in wanted:  # Java's: a zone without a colon
         return "%Y-%m-%dT%H:%M:%S" + (".000" if ".SSS" in wanted else "") + "%z"
     if _DIRECTIVES.fullmatch(wanted):
-        return wanted if "%" in wanted else None
+        if "%" in wanted:
+            return wanted
+        return None
     if _OF_PHP.fullmatch(wanted):
         return "".join(_PHP.get(sign, sign) for sign in wanted)
-    form, at = "", 0
+    form = ""
+    at = 0
     while at < len(wanted):
         token = _TOKEN.match(wanted, at)
         if token is None:
             return None
-        letters, at = token[0].lower(), token.end()
+        letters = token[0].lower()
+        at = token.end()
         if letters == "mm":  # after the hour these are minutes
             form += "%M" if "%H" in form else "%m"
         else:
             form += _LETTERS.get(letters, letters)
-    return form if "%" in form else None
+    if "%" in form:
+        return form
+    return None
 
 
 def wants_clock(form: str) -> bool:
     """Return whether a form has both a day and a time of the day."""
-    wanted = _strftime(form) or ""
+    wanted = _strftime_form(form) or ""
     return wanted == _ISO or ("%d" in wanted and "%H" in wanted)
 
 
@@ -90,7 +96,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a text says of a time: a day, a time of the day, its zone; None for what it does not."""
+    """The time in a text: a day, a time of the day, its zone; None for what is missing."""
 
     day: date | None = None
     clock: time | None = None
@@ -102,31 +108,36 @@ def moment_of(text: str) -> Moment | None:
 
     None where it states none, or where it can be read two ways.
     """
-    ways = {_read(text, day_first=day_first) for day_first in (None, True, False)} - {None}
-    return ways.pop() if len(ways) == 1 else None
+    ways = {_read_moment(text, day_first=day_first) for day_first in (None, True, False)} - {None}
+    if len(ways) == 1:
+        return ways.pop()
+    return None
 
 
-def _read(text: str, *, day_first: bool | None) -> Moment | None:
+def _read_moment(text: str, *, day_first: bool | None) -> Moment | None:
     text = text.strip()
     if len(text) > _LONGEST:
         return None
-    if day := _day(text, day_first=day_first):
+    if day := _read_day(text, day_first=day_first):
         return Moment(day)
     if re.fullmatch(r"([01]\d|2[0-3])[0-5]\d", text):
         text = f"{text[:2]}:{text[2:]}"
-    if clock := _clock(text):
+    if clock := _read_clock(text):
         return clock
     parts = _DAY_AND_CLOCK.fullmatch(text)
-    day = _day(parts["day"], day_first=day_first) if parts else None
-    clock = _clock(parts["clock"]) if parts else None
-    return Moment(day, clock.clock, clock.zone) if day and clock else None
+    day = _read_day(parts["day"], day_first=day_first) if parts else None
+    clock = _read_clock(parts["clock"]) if parts else None
+    if day and clock:
+        return Moment(day, clock.clock, clock.zone)
+    return None
 
 
-def _clock(text: str) -> Moment | None:
+def _read_clock(text: str) -> Moment | None:
     found = _CLOCK.fullmatch(text.strip())
     if not found or not (found["m"] or found["half"]):
         return None
-    hour, minute = int(found["h"]), int(found["m"] or 0)
+    hour = int(found["h"])
+    minute = int(found["m"] or 0)
     if found["half"]:
         if not 1 <= hour <= 12:
             return None
@@ -136,22 +147,24 @@ def _clock(text: str) -> Moment | None:
     fraction = int((found["f"] or "").ljust(6, "0"))
     try:
         return Moment(
-            clock=time(hour, minute, int(found["s"] or 0), fraction), zone=_zone(found["zone"])
+            clock=time(hour, minute, int(found["s"] or 0), fraction), zone=_read_zone(found["zone"])
         )
     except ValueError:
         return None
 
 
-def _zone(text: str | None) -> timezone | None:
+def _read_zone(text: str | None) -> timezone | None:
     if text is None or text.upper() in ("Z", "UTC", "GMT"):
-        return UTC if text else None
+        if text:
+            return UTC
+        return None
     minutes = 60 * int(text[1:3]) + int(text[-2:])
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
 MONTHS = {
     month: group.split()[0]
-    for group in read_table("knowledge/values/words.toml")["groups"]["months"]
+    for group in read_word_table("knowledge/values/words.toml")["groups"]["months"]
     for month in group.split()[1:]
 }
 _OTHER_DAY = re.compile(r"(\d{4})\u5e74(\d{1,2})\u6708(\d{1,2})\u65e5")
@@ -169,7 +182,7 @@ def _in_english(text: str) -> str:
 
 
 @lru_cache(1_024)
-def _day(text: str, *, day_first: bool | None) -> date | None:
+def _read_day(text: str, *, day_first: bool | None) -> date | None:
     if not _YEAR.search(text):
         return None  # before a dozen forms are tried
     text = _in_english(text)
@@ -183,19 +196,22 @@ def _day(text: str, *, day_first: bool | None) -> date | None:
     return None
 
 
-def rewrite(text: str, wanted: str, *, day_first: bool | None = None) -> str | None:
+def rewrite_form(text: str, wanted: str, *, day_first: bool | None = None) -> str | None:
     """`text` in the form `wanted` (`HH:MM`, `YYYY-MM-DD`, ...); None when that would be a guess.
 
     A day alone is no date and time. `day_first` states how 03/04/2026 is read; None where no one
     knows.
     """
-    form = _strftime(wanted)
-    moment = _read(text, day_first=day_first) if form else None
-    return _written(moment, form) if moment and form else None
+    form = _strftime_form(wanted)
+    moment = _read_moment(text, day_first=day_first) if form else None
+    if moment and form:
+        return _write_moment(moment, form)
+    return None
 
 
-def _written(moment: Moment, form: str) -> str | None:
-    clock, zone = moment.clock, moment.zone
+def _write_moment(moment: Moment, form: str) -> str | None:
+    clock = moment.clock
+    zone = moment.zone
     if (clock is None and re.search("%[HMS]|iso", form)) or (
         moment.day is None and re.search("%[Ymd]|iso", form)
     ):
@@ -219,7 +235,9 @@ def seconds_at(text: str, *, in_millis: bool) -> int | None:
     if moment is None or moment.day is None or moment.clock is None or moment.zone is None:
         return None
     at = datetime.combine(moment.day, moment.clock, moment.zone).timestamp()
-    return round(at * 1000) if in_millis else round(at)
+    if in_millis:
+        return round(at * 1000)
+    return round(at)
 
 
 def same_moment(before: str, after: str, *, by_day: bool = True) -> bool:
@@ -228,11 +246,11 @@ def same_moment(before: str, after: str, *, by_day: bool = True) -> bool:
     Without `by_day` only the hour and minute count.
     """
     said = moment_of(before)
-    ways = (_read(after, day_first=day_first) for day_first in (None, True, False))
-    return said is not None and any(_same(said, way, by_day=by_day) for way in ways if way)
+    ways = (_read_moment(after, day_first=day_first) for day_first in (None, True, False))
+    return said is not None and any(_is_same(said, way, by_day=by_day) for way in ways if way)
 
 
-def _same(one: Moment, two: Moment, *, by_day: bool) -> bool:
+def _is_same(one: Moment, two: Moment, *, by_day: bool) -> bool:
     if not by_day:
         clocks = [each.clock and (each.clock.hour, each.clock.minute) for each in (one, two)]
         return clocks[0] is not None and clocks[0] == clocks[1]
@@ -245,7 +263,9 @@ def _same(one: Moment, two: Moment, *, by_day: bool) -> bool:
 
 def _time_of(moment: Moment) -> time | None:
     """Midnight states no more than the day."""
-    return None if moment.day and moment.clock == time() else moment.clock
+    if moment.day and moment.clock == time():
+        return None
+    return moment.clock
 
 
 # ------------------------------------------------------------------ forms of any text
@@ -258,7 +278,7 @@ _PATTERNS = jsonschema_rs.RegexOptions(size_limit=100_000)
 _MAX_PATTERN = 500
 
 
-def meets(text: str, form: str) -> bool | None:
+def meets_form(text: str, form: str) -> bool | None:
     """Return whether a text has a form; None where that cannot be shown.
 
     A date-time or time may be without a zone: most tools take it so.
@@ -271,7 +291,7 @@ def meets(text: str, form: str) -> bool | None:
         return _as_moment(text) in (text, None)
     if form in _OWN_FORMS:
         return _OWN_FORMS[form].fullmatch(text) is not None
-    wanted = None if form in _FORMATS else _strftime(form)
+    wanted = None if form in _FORMATS else _strftime_form(form)
     if wanted == _ISO:
         moment = moment_of(text)
         said = moment is not None and moment.day is not None and moment.clock is not None
@@ -280,13 +300,15 @@ def meets(text: str, form: str) -> bool | None:
         text = re.sub(r"(?:Z|[+-]\d\d:?\d\d)\Z", "", text) if form == "time" else text
         both = "%d" in wanted and "%m" in wanted
         day_first = wanted.index("%d") < wanted.index("%m") if both else None
-        return rewrite(text, form, day_first=day_first) == text
-    validator = _validator(form)
-    return None if validator is None else bool(validator.is_valid(text))
+        return rewrite_form(text, form, day_first=day_first) == text
+    validator = _compile_validator(form)
+    if validator is None:
+        return None
+    return bool(validator.is_valid(text))
 
 
 @lru_cache(maxsize=512)
-def _validator(form: str) -> Any:
+def _compile_validator(form: str) -> Any:
     if form not in _FORMATS and not _IS_PATTERN.search(form):
         return None
     schema = {"format": form} if form in _FORMATS else {"pattern": form}
@@ -314,20 +336,25 @@ def _in_own_form(text: str, wanted: str) -> str | None:
         seconds = amount_of(text, "time")
         if seconds is None or seconds <= 0:
             return None
-        written = _duration(seconds, iso=wanted == "duration")
-    return written if written != text and meets(written, wanted) else None
+        written = _write_duration(seconds, iso=wanted == "duration")
+    if written != text and meets_form(written, wanted):
+        return written
+    return None
 
 
-_TO_URL, _FROM_URL = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
+_TO_URL = str.maketrans("+/", "-_")
+_FROM_URL = str.maketrans("-_", "+/")
 
 
-def _duration(seconds: float, *, iso: bool) -> str:
+def _write_duration(seconds: float, *, iso: bool) -> str:
     """Return a duration as ISO 8601 (`PT1H30M`) or Go (`1h30m`) writes it."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
     parts = [(f"{hours}", "H"), (f"{minutes}", "M"), (f"{rest:g}", "S")]
     written = "".join(f"{number}{unit}" for number, unit in parts if number != "0")
-    return f"PT{written}" if iso else written.lower()
+    if iso:
+        return f"PT{written}"
+    return written.lower()
 
 
 MOMENT = "moment"
@@ -340,7 +367,7 @@ def _as_moment(text: str) -> str | None:
     if said is None:
         return None
     form = "%H:%M:%S" if said.day is None else _ISO if said.clock is not None else "%Y-%m-%d"
-    return _written(said, form)
+    return _write_moment(said, form)
 
 
 _DISPLAY = re.compile(r"[<>\s]|\Amailto:", re.IGNORECASE)
@@ -355,14 +382,16 @@ _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 
 
 def id_within(text: str) -> str | None:
-    """The id in an address or behind the name of its kind (`spotify:track:4iV5`), if it is one."""
+    """Return the id in an address or behind its kind's name (`spotify:track:4iV5`)."""
     if not re.match(r"https?://|[a-z]+:[a-z]+:", text) or len(text) > MAX_TEXT or " " in text:
         return None
     path = re.split(r"[?#]", text, maxsplit=1)[0]
     if tail := re.search(r"-([0-9a-f]{32})\Z", path):
         return tail[1]
     found = [part for part in re.split(r"[/:]", path)[1:] if _ID.fullmatch(part)]
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 _ID = re.compile(r"(?=[^\d]*\d)(?:[\w-]{12,64}|[A-Z][A-Z0-9]{1,9}-\d{1,9}|\d{4,15})")
@@ -373,16 +402,16 @@ def in_form(text: str, wanted: str) -> str | None:
 
     None where none, or several, have it.
     """
-    if len(text) > MAX_TEXT or meets(text, wanted):
+    if len(text) > MAX_TEXT or meets_form(text, wanted):
         return None
-    bare = plainer(unmarked(text)).strip("{}")
+    bare = plain_value(strip_marks(text)).strip("{}")
     if wanted == MOMENT:
         return _as_moment(bare)
     if wanted in _OWN_FORMS or wanted == "duration":
         return _in_own_form(text.strip(), wanted)
-    form, moment = _strftime(wanted), moment_of(bare)
+    form, moment = _strftime_form(wanted), moment_of(bare)
     at = moment or _since_1970(text, with_clock=form is not None and "%d" not in form)
-    if form and at and (written := _written(at, form)) is not None:
+    if form and at and (written := _write_moment(at, form)) is not None:
         return written if written != text else None
     if re.fullmatch(r"\^\[.\]", wanted):
         is_one = _ONE_WORD.fullmatch(bare) and not is_placeholder(text)
@@ -390,30 +419,30 @@ def in_form(text: str, wanted: str) -> str | None:
     emails, parts = _EMAIL.findall(bare), _SEPARATED.fullmatch(bare)
     for ways in (
         [bare, *(emails if len(emails) == 1 else ()), _AT.sub("@", bare)],
-        (_written(moment, each) for each in _MADE if moment),
-        islice((each for each in spans(bare) if meets(each, wanted)), 1),
+        (_write_moment(moment, each) for each in _MADE if moment),
+        islice((each for each in span_forms(bare) if meets_form(each, wanted)), 1),
         codes_of(bare),
-        _regrouped(bare),
-        (respelt(bare, style) for style in _WRITTEN),
-        *((each,) for each in _joined(bare)),
+        _regroup_digits(bare),
+        (respell_text(bare, style) for style in _WRITTEN),
+        *((each,) for each in _join_words(bare)),
         (bare.strip("-_:/. @#"), bare.lstrip("vV")),
         (re.sub(r"[-_. ]+", "", bare),),
         (f"{start[1]}{bare}",) if (start := _START.match(wanted)) else (),
         (bare.replace(parts[1], mark) for mark in ":-_/." if parts),
         (f"https://{bare}",) if _WITHOUT_SCHEME.fullmatch(bare) else (),
         (bare.zfill(len(bare) + more) for more in (1, 2) if bare.isdecimal()),
-        _months(bare),
+        _month_forms(bare),
         (id_within(text),) if form is None else (),
         _PARTS.split(text) if form is None else (),
         (
             each
             for part in (*_PARTS.split(text), id_within(text) or "")
-            for each in _regrouped(part)
+            for each in _regroup_digits(part)
             if "-" in each
         ),
         _ADDRESS.findall(text),
     ):
-        found = {each for each in ways if each and each != text and meets(each, wanted)}
+        found = {each for each in ways if each and each != text and meets_form(each, wanted)}
         if found:
             return found.pop() if len(found) == 1 else None
     return None
@@ -426,7 +455,7 @@ _SHOWN = re.compile(
 
 
 def told_example(text: str, description: str) -> str | None:
-    """An id, or the one in an address, behind what the only example of ids has before its own.
+    """Return an id behind the prefix that the only example of ids has.
 
     `123` or `https://shop.example/Product/123` as `gid://shop/Product/123`.
     """
@@ -441,7 +470,7 @@ def told_example(text: str, description: str) -> str | None:
     return f"{shown.pop()}{bare}"
 
 
-def _joined(bare: str) -> Iterator[str]:
+def _join_words(bare: str) -> Iterator[str]:
     """Yield the words of a text joined by another mark, in each letter case."""
     for mark in ("_", "-", ""):
         joined = bare.replace(" ", mark)
@@ -461,7 +490,7 @@ _SECONDS = re.compile(r"1\d{9}(?:\d{3})?")
 
 
 def _since_1970(text: str, *, with_clock: bool) -> Moment | None:
-    """What so many seconds or milliseconds since 1970 say, of the years from 2001 to 2033."""
+    """Return the moment of seconds or milliseconds since 1970, from 2001 to 2033."""
     if not _SECONDS.fullmatch(text):
         return None
     moment = datetime.fromtimestamp(int(text[:10]), UTC)
@@ -469,7 +498,7 @@ def _since_1970(text: str, *, with_clock: bool) -> Moment | None:
     return Moment(moment.date(), None if whole_day else moment.time(), None if whole_day else UTC)
 
 
-def _months(bare: str) -> Iterator[str]:
+def _month_forms(bare: str) -> Iterator[str]:
     """Yield a month of a year, as `March 2026` states it."""
     for form in ("%B %Y", "%b %Y", "%m/%Y", "%m.%Y", "%Y/%m", "%Y-%m"):
         with suppress(ValueError):
@@ -477,7 +506,7 @@ def _months(bare: str) -> Iterator[str]:
             yield from (month.strftime(made) for made in ("%Y-%m", "%m/%Y", "%Y%m", "%B %Y"))
 
 
-def _regrouped(bare: str) -> Iterator[str]:
+def _regroup_digits(bare: str) -> Iterator[str]:
     """Digits without what groups them, a uuid with its dashes, a colour with its mark."""
     if _GROUPED.fullmatch(bare):
         yield (digits := re.sub(r"[\s().-]", "", bare))

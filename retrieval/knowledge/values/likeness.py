@@ -9,13 +9,13 @@ from unicodedata import combining, normalize
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
 from aftercall.change_classes import are_opposites
-from retrieval import WORDS, read_table
+from retrieval import WORDS, read_word_table
 
 _SEPARATORS = re.compile(r"[\s_-]+")
 DENYING = frozenset(("not", "no", "non", "un", "without", "except", "never", "or", "and"))
 
 
-def _groups(groups: list[str]) -> dict[str, frozenset[int]]:
+def _index_groups(groups: list[str]) -> dict[str, frozenset[int]]:
     found: dict[str, frozenset[int]] = {}
     for number, group in enumerate(groups):
         for word in group.split():
@@ -27,21 +27,24 @@ def _groups(groups: list[str]) -> dict[str, frozenset[int]]:
 _NO_GROUPS: frozenset[int] = frozenset()
 
 
-def _share(groups: dict[str, frozenset[int]], one: str, other: str) -> bool:
-    mine, its = (groups.get(word, groups.get(word.removesuffix("s"), _NO_GROUPS))
-                 for word in (one, other))  # fmt: skip
+def _share_group(groups: dict[str, frozenset[int]], one: str, other: str) -> bool:
+    mine, its = (
+        groups.get(word, groups.get(word.removesuffix("s"), _NO_GROUPS)) for word in (one, other)
+    )
     return not mine.isdisjoint(its)
 
 
-_SYNONYMS = read_table("knowledge/values/synonyms.toml")
+_SYNONYMS = read_word_table("knowledge/values/synonyms.toml")
 _SAME_VALUES, _LIKE_VALUES = map(
-    _groups, (_SYNONYMS["values"]["same"], _SYNONYMS["values"]["like"])
+    _index_groups, (_SYNONYMS["values"]["same"], _SYNONYMS["values"]["like"])
 )
-_SAME_WORDS, _SAME_NAMES = map(_groups, (_SYNONYMS["names"]["words"], _SYNONYMS["names"]["whole"]))
+_SAME_WORDS, _SAME_NAMES = map(
+    _index_groups, (_SYNONYMS["names"]["words"], _SYNONYMS["names"]["whole"])
+)
 
 
-def refers(text: str, name: str) -> bool:
-    """Whether a text says which one is meant by words alone, such as `my_order_id` or `latest`."""
+def refers_by_words(text: str, name: str) -> bool:
+    """Return whether a text refers to a value by words, such as `my_order_id`."""
     words = set(words_of(text))
     return bool(words) and words <= WORDS["references"] | set(words_of(name))
 
@@ -65,20 +68,22 @@ or its name without the ending; one letter wrong, or two; the start of the other
 it."""
 
 
-def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
+def nearest_value(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
     """Return the known value that `text` most likely means, and how it is near; None when unclear.
 
     A tie between two different values is unclear, and so are one slip and the last part of another.
     Values that differ in a digit name different things (`acct-12`, `acct-13`), however alike they
     look. Only the first 2,000 known values count, and no text longer than 200 characters.
     """
-    flat = _flat(text)
-    if not flat or len(text) > _MAX_TEXT:
+    flat = _flatten_text(text)
+    if not flat:
+        return None
+    if len(text) > _MAX_TEXT:
         return None
     near = [
         (how, value)
         for value in known[:_MAX_KNOWN]
-        if len(value) <= _MAX_TEXT and (how := _nearness(flat, value)) is not None
+        if len(value) <= _MAX_TEXT and (how := _how_near(flat, value)) is not None
     ]
     ranked = sorted(near, key=lambda each: (_RANKS[each[0]], each[1]))
     if not ranked:
@@ -86,39 +91,54 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
     how, value = ranked[0]
     if how == "cut" and may_be_several(text) and not may_be_several(value):
         return None  # the first of several is not what they mean
-    begun = [other for other in known[:_MAX_KNOWN] if _flat(other).startswith(flat)]
-    if begun and value not in begun and flat.startswith(_flat(value)):
+    begun = [other for other in known[:_MAX_KNOWN] if _flatten_text(other).startswith(flat)]
+    if begun and value not in begun and flat.startswith(_flatten_text(value)):
         return None  # a letter too many, or the start of another one
     if len(ranked) > 1 and _RANKS[ranked[1][0]] == _RANKS[how] and ranked[1][1] != value:
         return None
-    return None if are_opposites(text, value) else (value, how)
+    if are_opposites(text, value):
+        return None
+    return (value, how)
 
 
-def likest(text: str, listed: Sequence[str]) -> str | None:
-    """The one of all possible values that a badly misspelt text is far more like than any other."""
-    flat = _flat(text)
+def most_similar_value(text: str, listed: Sequence[str]) -> str | None:
+    """Return the one possible value that a badly misspelt text clearly resembles."""
+    flat = _flatten_text(text)
     ranked = sorted(
-        (DamerauLevenshtein.normalized_distance(flat, _flat(value)), value)
+        (DamerauLevenshtein.normalized_distance(flat, _flatten_text(value)), value)
         for value in listed[:_MAX_KNOWN]
     )
-    if len(flat) < _MISSPELT or len(ranked) < 2 or ranked[0][0] > _HALF:
+    if len(flat) < _MISSPELT:
+        return None
+    if len(ranked) < 2:
+        return None
+    if ranked[0][0] > _HALF:
         return None
     is_clear = ranked[1][0] - ranked[0][0] >= _MARGIN and not differ_in_digits(flat, ranked[0][1])
-    return None if not is_clear or are_opposites(text, ranked[0][1]) else ranked[0][1]
+    if not is_clear:
+        return None
+    if are_opposites(text, ranked[0][1]):
+        return None
+    return ranked[0][1]
 
 
-_MISSPELT, _HALF, _MARGIN = 4, 0.45, 0.3
+_MISSPELT = 4
+_HALF = 0.45
+_MARGIN = 0.3
 """Letters of such a text, the share of them that may be wrong, and how much more in all others."""
 _RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "start": 3, "cut": 4}
 
 
-def _means(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
+def _has_same_meaning(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
     """Return whether a text and a value are in one group, as a whole or word by word."""
-    if _share(groups, _flat(text), _flat(value)):
+    if _share_group(groups, _flatten_text(text), _flatten_text(value)):
         return True
-    one, two = words_of(text[:_MAX_NAME]), words_of(value[:_MAX_NAME])
+    one = words_of(text[:_MAX_NAME])
+    two = words_of(value[:_MAX_NAME])
     several = len(one) == len(two) > 1
-    return several and all(a == b or _share(groups, a, b) for a, b in zip(one, two, strict=True))
+    return several and all(
+        a == b or _share_group(groups, a, b) for a, b in zip(one, two, strict=True)
+    )
 
 
 def with_synonyms(unit: str) -> frozenset[str]:
@@ -129,20 +149,24 @@ def with_synonyms(unit: str) -> frozenset[str]:
 
 
 def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
-    """The only known value that is a synonym of `text`, and whether it means just the same."""
+    """Return the only known synonym of `text`, and whether it means just the same."""
     for groups, exact in ((_SAME_VALUES, True), (_LIKE_VALUES, False)):
-        found = {each for each in known[:_MAX_KNOWN] if _means(groups, text, each)}
+        found = {each for each in known[:_MAX_KNOWN] if _has_same_meaning(groups, text, each)}
         if found:
-            return (found.pop(), exact) if len(found) == 1 else None
+            if len(found) == 1:
+                return (found.pop(), exact)
+            return None
     return None
 
 
-def abbreviated(text: str, known: Sequence[str]) -> str | None:
+def find_abbreviated(text: str, known: Sequence[str]) -> str | None:
     """Return the only known code whose letters a word has in their order: `GK` of `goalkeeper`."""
     word = text.lower() if text.isalpha() and _SHORT_CODE < len(text) <= _MAX_NAME else ""
     found = [each for each in known[:_MAX_KNOWN] if _stands_in(each.lower(), word)]
     coded = all(each.isupper() and len(each) <= _SHORT_CODE for each in known[:_MAX_KNOWN])
-    return found[0] if len(found) == 1 and coded and known else None
+    if len(found) == 1 and coded and known:
+        return found[0]
+    return None
 
 
 _SHORT_CODE = 3
@@ -158,21 +182,27 @@ def named_in(text: str, known: Sequence[str]) -> str | None:
 
     `open` of `State.OPEN`.
     """
-    words, flat = words_of(text[:_MAX_NAME]), _flat(text)
-    if not DENYING.isdisjoint(words) or len(text.split()) > _MAX_LABEL:
+    words = words_of(text[:_MAX_NAME])
+    flat = _flatten_text(text)
+    if not DENYING.isdisjoint(words):
         return None
-    if any(_flat(value).startswith(flat) for value in known[:_MAX_KNOWN]):
+    if len(text.split()) > _MAX_LABEL:
+        return None
+    if any(_flatten_text(value).startswith(flat) for value in known[:_MAX_KNOWN]):
         return None  # it is the start of another one
     found = {
         value: places
         for value in known[:_MAX_KNOWN]
-        if (parts := words_of(value[:_MAX_NAME])) and len(parts) < len(words)
+        if (parts := words_of(value[:_MAX_NAME]))
+        and len(parts) < len(words)
         and (places := [at for at in range(len(words)) if words[at : at + len(parts)] == parts])
-    }  # fmt: skip
+    }
     longest = max(found, key=lambda value: len(words_of(value)), default=None)
     inside = set(words_of(longest or ""))
     alone = all(set(words_of(value)) <= inside for value in found)
-    return longest if longest and alone and len(found[longest]) == 1 else None
+    if longest and alone and len(found[longest]) == 1:
+        return longest
+    return None
 
 
 def differ_in_digits(left: str, right: str) -> bool:
@@ -180,16 +210,20 @@ def differ_in_digits(left: str, right: str) -> bool:
     return _DIGITS.findall(left) != _DIGITS.findall(right)
 
 
-def _flat(text: str) -> str:
-    return _SEPARATORS.sub("", text.strip().lower()) if len(text) <= _MAX_TEXT else ""
+def _flatten_text(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return _SEPARATORS.sub("", text.strip().lower())
+    return ""
 
 
-def _nearness(flat: str, value: str) -> Nearness | None:
-    other = _flat(value)
+def _how_near(flat: str, value: str) -> Nearness | None:
+    other = _flatten_text(value)
     if not other or flat == other:
         return "same" if other else None
     ends = (re.split(r"[/.:]", value)[-1], value.rpartition(".")[0])
-    if flat in map(_flat, ends) or flat.strip("./\\") == other:
+    if flat in map(_flatten_text, ends):
+        return "last"
+    if flat.strip("./\\") == other:
         return "last"
     if differ_in_digits(flat, other):
         return None
@@ -207,11 +241,13 @@ def _nearness(flat: str, value: str) -> Nearness | None:
 
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
-    return _words(name) if len(name) <= _MAX_NAME else _words.__wrapped__(name)
+    if len(name) <= _MAX_NAME:
+        return _split_words(name)
+    return _split_words.__wrapped__(name)
 
 
 @lru_cache(8_192)
-def _words(name: str) -> tuple[str, ...]:
+def _split_words(name: str) -> tuple[str, ...]:
     if not name.isascii():  # `dirección` is `direccion`
         name = "".join(c for c in normalize("NFKD", name.replace("ß", "ss")) if not combining(c))
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
@@ -232,7 +268,9 @@ _SAME_START = 0.8
 """Likeness below which no name is taken for the other."""
 _ALIKE = 0.65
 """Likeness below which two words are other words."""
-_UNLIKE = frozenset(map(frozenset, read_table("knowledge/values/words.toml")["groups"]["unlike"]))
+_UNLIKE = frozenset(
+    map(frozenset, read_word_table("knowledge/values/words.toml")["groups"]["unlike"])
+)
 
 
 def relates_otherwise(name: str, other: str) -> bool:
@@ -246,7 +284,7 @@ def relates_otherwise(name: str, other: str) -> bool:
     )
 
 
-def negates(name: str, other: str) -> bool:
+def negates_name(name: str, other: str) -> bool:
     """Return whether one flag states no to what the other states yes to.
 
     `exclude_views`, `include_views`.
@@ -259,13 +297,15 @@ def negates(name: str, other: str) -> bool:
 
 
 def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    only_a, only_b = set(a) - set(b), set(b) - set(a)
+    only_a = set(a) - set(b)
+    only_b = set(b) - set(a)
     if len(only_a) == 1 and len(only_b) == 1 and frozenset(only_a | only_b) in _UNLIKE:
         return True
     if not _IDS.isdisjoint({*a} & {*b}) and only_a and only_b:
         # The id of another thing, unless the two things are one.
         return not any(_word_similarity(x, y) > 0 for x in only_a for y in only_b)
-    aspects_a, aspects_b = only_a & WORDS["aspects"], only_b & WORDS["aspects"]
+    aspects_a = only_a & WORDS["aspects"]
+    aspects_b = only_b & WORDS["aspects"]
     if aspects_a and aspects_b:
         # `tz_source` against `target_tz`; an abbreviation (`min`, `minimum`) is the same aspect.
         return not any(_word_similarity(x, y) >= 0.8 for x in aspects_a for y in aspects_b)
@@ -298,13 +338,13 @@ def _name_similarity(left: str, right: str) -> float:
         return 1.0
     if set() != {*a} - _JOINING == {*b} - _JOINING:
         return 0.95
-    if _share(_SAME_NAMES, "".join(a), "".join(b)):
+    if _share_group(_SAME_NAMES, "".join(a), "".join(b)):
         return _SYNONYM
     if _mean_different_things(a, b) or relates_otherwise(left, right):
         return 0.0
     if len(a) == 1 and len(b) > 1 and a[0] == "".join(word[0] for word in b):
         return _SYNONYM
-    shared = _matched(a, b)
+    shared = _match_words(a, b)
     spelling = JaroWinkler.similarity("".join(a), "".join(b))
     mine, its = "".join(w for w in a if w not in b), "".join(w for w in b if w not in a)
     is_id = not _NUMBERS.isdisjoint((mine, its))
@@ -321,9 +361,10 @@ def _name_similarity(left: str, right: str) -> float:
     return min(likeness, _ID_OR_THING) if {*a} ^ {*b} <= _IDS else likeness
 
 
-def _matched(a: tuple[str, ...], b: tuple[str, ...]) -> float:
+def _match_words(a: tuple[str, ...], b: tuple[str, ...]) -> float:
     short, long = (a, b) if len(a) <= len(b) else (b, a)
-    rest, total = list(long), 0.0
+    rest = list(long)
+    total = 0.0
     for word in short:
         best = max(rest, key=lambda other: _word_similarity(word, other), default=None)
         if best is not None and (score := _word_similarity(word, best)) > 0:
@@ -335,13 +376,15 @@ def _matched(a: tuple[str, ...], b: tuple[str, ...]) -> float:
 def _word_similarity(a: str, b: str) -> float:
     if a == b:
         return 1.0
-    if _share(_SAME_WORDS, a, b):
+    if _share_group(_SAME_WORDS, a, b):
         return 0.9
     short, long = sorted((a, b), key=len)
     if long.rstrip("s") == short.rstrip("s"):
         return 0.98
     if long.startswith(short):
-        return 0.9 if len(short) >= 2 else 0.6
+        if len(short) >= 2:
+            return 0.9
+        return 0.6
     letters = iter(long)  # `tz` of `timezone`; `id` is a word of its own, and none of `insured`
     if (
         len(short) >= 2
@@ -351,7 +394,9 @@ def _word_similarity(a: str, b: str) -> float:
     ):
         return 0.8
     is_slip = len(short) >= 4 and a[0] == b[0] and DamerauLevenshtein.distance(a, b) == 1
-    return 0.75 if is_slip else 0.0
+    if is_slip:
+        return 0.75
+    return 0.0
 
 
 def is_portion(name: str) -> bool:
@@ -359,13 +404,14 @@ def is_portion(name: str) -> bool:
     return not WORDS["portions"].isdisjoint(words_of(name))
 
 
-_SOMEWHAT, _CLEARLY = 0.45, 0.2
+_SOMEWHAT = 0.45
+_CLEARLY = 0.2
 """Likeness of the likest name, and what it is ahead of the next one."""
 _MAX_NAMES = 100
 
 
 def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Return names that are more alike to one another than either is to any third.
+    """Return the names that are more alike to one another than either is to any third.
 
     Of a few of each.
     """
@@ -373,18 +419,22 @@ def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     if max(len(names), len(others)) > _MAX_NAMES:
         return found
     for name in names:
-        likest = _likest(name, others)
-        if likest is not None and _likest(likest, names) == name:
+        likest = _most_similar_name(name, others)
+        if likest is not None and _most_similar_name(likest, names) == name:
             found[name] = likest
     return found
 
 
-def _likest(name: str, others: Sequence[str]) -> str | None:
+def _most_similar_name(name: str, others: Sequence[str]) -> str | None:
     ranked = sorted(((name_similarity(name, other), other) for other in others), reverse=True)
-    if not ranked or ranked[0][0] < _SOMEWHAT:
+    if not ranked:
+        return None
+    if ranked[0][0] < _SOMEWHAT:
         return None
     second = ranked[1][0] if len(ranked) > 1 else 0.0
-    return ranked[0][1] if ranked[0][0] - second >= _CLEARLY else None
+    if ranked[0][0] - second >= _CLEARLY:
+        return ranked[0][1]
+    return None
 
 
 _SHOWN_BY_NAME = 0.7
@@ -397,23 +447,61 @@ _OTHER_WORD = 0.5
 _CONTENTS = frozenset(("string", "str", "text", "value", "content"))
 """Words for what a text parameter holds."""
 _WHICH = WORDS["aspects"] - WORDS["harmless"] - _CONTENTS | frozenset(
-    ("base", "head", "default", "current", "previous", "next", "backup", "alternate", "primary",
-     "secondary", "fallback", "original", "other", "parent", "home", "work")
-)  # fmt: skip
+    (
+        "base",
+        "head",
+        "default",
+        "current",
+        "previous",
+        "next",
+        "backup",
+        "alternate",
+        "primary",
+        "secondary",
+        "fallback",
+        "original",
+        "other",
+        "parent",
+        "home",
+        "work",
+    )
+)
 """Words that say which of several things: `base_branch` is not the branch that is meant."""
 _OF_ITSELF = frozenset(
-    (*WORDS["harmless"], "value", "string", "address", "path", "list", "data", "field", "param",
-     "parameter", "input", "content", "contents", "uri", "url", "body", "query", "term", "file")
-)  # fmt: skip
+    (
+        *WORDS["harmless"],
+        "value",
+        "string",
+        "address",
+        "path",
+        "list",
+        "data",
+        "field",
+        "param",
+        "parameter",
+        "input",
+        "content",
+        "contents",
+        "uri",
+        "url",
+        "body",
+        "query",
+        "term",
+        "file",
+    )
+)
 """Last words that add nothing: `recipient_address` is the recipient, `recipient_bank` a bank."""
 
 
 def names_the_same(source: str, target: str) -> bool:
-    """Return whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
-    a, b = words_of(source), words_of(target)
+    """Return whether one name shows the other; in an id a slip (`contact`) shows nothing."""
+    a = words_of(source)
+    b = words_of(target)
     if "".join(a) == "".join(b):
         return True
-    if are_opposites(source, target) or name_similarity(source, target) < _SHOWN_BY_NAME:
+    if are_opposites(source, target):
+        return False
+    if name_similarity(source, target) < _SHOWN_BY_NAME:
         return False
     is_id = not _OF_IDS.isdisjoint(a)
     if {*a} - _CONTENTS == {*b} - _CONTENTS and len({*a} & {*b}) == 1 < len(a) == len(b):
@@ -427,13 +515,17 @@ def names_the_same(source: str, target: str) -> bool:
     return matched or (not is_id and DamerauLevenshtein.distance("".join(a), "".join(b)) == 1)
 
 
-def _singular(word: str) -> str:
-    return f"{word[:-3]}y" if word.endswith("ies") else word.rstrip("s")
+def _singular_word(word: str) -> str:
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word.rstrip("s")
 
 
 def _same_word(one: str, other: str, *, is_id: bool) -> bool:
     short, long = sorted((one, other), key=len)
-    if _singular(long) == _singular(short) or (long.startswith(short) and not is_id):
+    if _singular_word(long) == _singular_word(short):
+        return True
+    if long.startswith(short) and not is_id:
         return True
     if short[0] == long[0] and 2 <= len(short) <= _ABBREVIATED * len(long):
         letters = iter(long)

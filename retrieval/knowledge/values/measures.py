@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterator
 from unicodedata import combining, normalize
 
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.knowledge.values.likeness import words_of
 
-_TABLE = read_table("knowledge/values/measures.toml")
+_TABLE = read_word_table("knowledge/values/measures.toml")
 _UNITS: dict[str, dict[str, float]] = {
     kind: {name: row[0] for row in units.values() for name in row[1:]}
     for kind, units in _TABLE["units"].items()
@@ -27,9 +27,11 @@ _LONGEST = 60
 def counted_in(words: Collection[str]) -> Iterator[tuple[str, float]]:
     """Yield the kinds of units that words name, with what one of the named ones is; each once."""
     for kind, units in _UNITS.items():
-        named = {units[word] for word in words if word in units and (len(word) > 1 or word == "%")}
+        telling = (word for word in words if len(word) > 1 or word == "%")
+        named = {units[word] for word in telling if word in units}
         if len(named) == 1:
-            yield kind, named.pop()
+            [unit] = named
+            yield kind, unit
 
 
 def amount_of(text: str, kind: str) -> float | None:
@@ -38,29 +40,39 @@ def amount_of(text: str, kind: str) -> float | None:
     if len(text) > _LONGEST:
         return None
     if kind == "time" and (clock := _CLOCKED.fullmatch(text)):
-        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        parts = [int(part or 0) for part in clock.groups()]
+        hours, minutes, seconds = parts
         return 3600.0 * hours + 60 * minutes + seconds
-    at, total = 0, 0.0
+    at = 0
+    total = 0.0
+    units = _UNITS[kind]
     while at < len(text):
         found = _AMOUNT.match(text, at)
-        if found is None or found[2] not in _UNITS[kind]:
+        if found is None:
             return None
-        total += float(found[1].replace(",", "")) * _UNITS[kind][found[2]]
+        number, unit = found[1], found[2]
+        if unit not in units:
+            return None
+        total += float(number.replace(",", "")) * units[unit]
         at = found.end()
-    return total if text else None
+    if text:
+        return total
+    return None
 
 
-def measured(text: str, name: str, described_by: Collection[str]) -> float | None:
-    """The number that a text says in the unit that a parameter's name or else description says."""
+def measure_text(text: str, name: str, described_by: Collection[str]) -> float | None:
+    """Return the number of a text in the unit of a parameter's name or description."""
     if len(text) > _LONGEST:
         return None
-    if times := _TIMES.fullmatch(text.strip()):
+    bare = text.strip()
+    times = _TIMES.fullmatch(bare)
+    if times:
         return float(times[1])
-    thousands = _THOUSANDS.fullmatch(text.strip())
+    thousands = _THOUSANDS.fullmatch(bare)
     if thousands and not _OF_MONEY.isdisjoint(words_of(name)):
         return 1000 * float(thousands[1])
-    if re.fullmatch(r"-?\d+,\d{1,2}", text.strip()):  # 1,500 may be a thousand and a half
-        return float(text.strip().replace(",", "."))
+    if re.fullmatch(r"-?\d+,\d{1,2}", bare):  # 1,500 may be a thousand and a half
+        return float(bare.replace(",", "."))
     for words in (words_of(name), described_by):
         kinds = list(counted_in({*words, *(f"{word}s" for word in words)}))
         if kinds:
@@ -69,47 +81,68 @@ def measured(text: str, name: str, described_by: Collection[str]) -> float | Non
                 for kind, one in kinds
                 if (amount := amount_of(text, kind)) is not None
             }
-            return found.pop() if len(found) == 1 else None
+            if len(found) == 1:
+                return found.pop()
+            return None
     return None
 
 
-def spans(text: str) -> Iterator[str]:
+def span_forms(text: str) -> Iterator[str]:
     """Yield a span of time as programs write it.
 
     `PT1H30M`, `1h 30m`, `90m`, `5400s`, `01:30:00`.
     """
     seconds = amount_of(text, "time")
-    if seconds is None or seconds != int(seconds) or seconds <= 0:
+    if seconds is None or seconds <= 0:
+        return
+    if seconds != int(seconds):
         return
     whole = int(seconds)
-    parts = [(whole // 3600, "H"), (whole // 60 % 60, "M"), (whole % 60, "S")]
-    yield "PT" + "".join(f"{count}{letter}" for count, letter in parts if count)
-    yield " ".join(f"{count}{letter.lower()}" for count, letter in parts if count)
-    yield from (f"{whole // one}{unit}" for unit, one in (("h", 3600), ("m", 60), ("s", 1))
-                if whole % one == 0)  # fmt: skip
-    yield ":".join(f"{count:02}" for count, _ in parts)
+    hours, rest = divmod(whole, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
+    words = [f"{count}{letter}" for count, letter in parts if count]
+    yield "PT" + "".join(words).upper()
+    yield " ".join(words)
+    for unit, one in (("h", 3600), ("m", 60), ("s", 1)):
+        if whole % one == 0:
+            yield f"{whole // one}{unit}"
+    yield f"{hours:02}:{minutes:02}:{rest:02}"
 
 
-def _named(table: dict[str, list[str]], text: str) -> list[str]:
+def _named_codes(table: dict[str, list[str]], text: str) -> list[str]:
     return [code for code, names in table.items() if text in names or text == names[0].lower()]
 
 
 def codes_of(text: str) -> list[str]:
     """Codes of the country, language or state that a text names: `Germany`, `Portuguese (Brazil)`.
 
-    All forms in which tools write them; none where the text is none of these names.
+    All forms in which tools write them; none where the text is not one of these names.
     """
     if len(text) > _LONGEST:
         return []
-    plain = "".join(each for each in normalize("NFKD", text) if not combining(each)).lower().strip()
-    countries, languages = _TABLE["countries"], _TABLE["languages"]
-    found = _named(countries, plain)
+    letters = [each for each in normalize("NFKD", text) if not combining(each)]
+    plain = "".join(letters).lower().strip()
+    countries = _TABLE["countries"]
+    languages = _TABLE["languages"]
+    states = _TABLE["states"]
+    found = _named_codes(countries, plain)
     found += [countries[code][0] for code in found]
-    found += [code for code, names in countries.items() if names[0].lower() == plain]
-    tongues = _named(languages, plain)
-    found += [*tongues, *(languages[code][0] for code in tongues), *_named(_TABLE["states"], plain)]
+    for code, names in countries.items():
+        if names[0].lower() == plain:
+            found.append(code)
+    tongues = _named_codes(languages, plain)
+    found += tongues
+    found += [languages[code][0] for code in tongues]
+    found += _named_codes(states, plain)
     parts = re.fullmatch(r"([\w ]+?)[ ,(]+([\w ]+?)\)?", plain)
-    for tongue, place in (parts.groups(), parts.groups()[::-1]) if parts else ():
-        for code in _named(languages, tongue):
-            found += [f"{code}{mark}{land}" for land in _named(countries, place) for mark in "-_"]
+    if parts is None:
+        return list(dict.fromkeys(found))
+    one, other = parts.groups()
+    for tongue, place in ((one, other), (other, one)):
+        lands = _named_codes(countries, place)
+        for code in _named_codes(languages, tongue):
+            for land in lands:
+                found.append(f"{code}-{land}")
+                found.append(f"{code}_{land}")
     return list(dict.fromkeys(found))

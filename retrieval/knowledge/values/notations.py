@@ -44,10 +44,11 @@ def object_in(value: JsonValue) -> JsonObject:
     Else an empty one.
     """
     if isinstance(value, list):
-        if named := named_in_list(value):
+        named = named_in_list(value)
+        if named:
             return named
         if len(value) != 1:
-            return _commanded(value)
+            return _read_options(value)
         value = value[0]
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         made = cast_to_one(value, ["object"])
@@ -55,8 +56,10 @@ def object_in(value: JsonValue) -> JsonObject:
             return _in_code(value[:MAX_TEXT])
         value = made[1]
     elif isinstance(value, str):
-        return _in_notation(value) or _in_code(value[:MAX_TEXT]) or _commanded(value)
-    return value if isinstance(value, dict) and len(value) <= MAX_KEYS else {}
+        return _in_notation(value) or _in_code(value[:MAX_TEXT]) or _read_options(value)
+    if isinstance(value, dict) and len(value) <= MAX_KEYS:
+        return value
+    return {}
 
 
 def named_in_list(value: JsonValue) -> JsonObject:
@@ -64,17 +67,20 @@ def named_in_list(value: JsonValue) -> JsonObject:
 
     `[{"name": "a", "value": 1}]`, `[["a", 1]]`, `[{"a": 1}, ...]`.
 
-    Lines of names and values are one text. Empty where a list is anything else, or says one twice.
+    Lines of names and values are one text. Empty where a list is anything else, or has a name
+    twice.
     """
     items = value[:MAX_KEYS] if isinstance(value, list) else []
     if len(items) > 1 and all(isinstance(each, str) for each in items):
         return _in_notation("\n".join(map(str, items)))
-    found = dict(filter(None, map(pair_of, items)))
+    found = dict(filter(None, map(name_value_pair, items)))
     is_one = len(items) == 1 and isinstance(items[0], dict) and "value" not in items[0]
-    return found if len(found) == len(items) and not is_one else {}
+    if len(found) == len(items) and not is_one:
+        return found
+    return {}
 
 
-def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
+def name_value_pair(item: JsonValue) -> tuple[str, JsonValue] | None:
     """Return a name and its value; what states that it is to be set, such as `"op".
 
     "add"`, may stand by.
@@ -83,8 +89,12 @@ def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
         keys = [key for key in item if key in _KEYS]
         if len(keys) == 1 and "value" in item:
             rest = {each for key, each in item.items() if key not in (*keys, "value")}
-            return (str(item[keys[0]]).lstrip("/"), item["value"]) if rest <= _SETS else None
-        return next(iter(item.items())) if len(item) == 1 else None
+            if rest <= _SETS:
+                return (str(item[keys[0]]).lstrip("/"), item["value"])
+            return None
+        if len(item) == 1:
+            return next(iter(item.items()))
+        return None
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
         return item[0], item[1]
     return None
@@ -102,10 +112,12 @@ def _in_code(text: str) -> JsonObject:
     for form in (plain, f"f({plain})"):
         try:
             lines = ast.parse(form).body
-            first, *others = (_passed(getattr(line, "value", None)) for line in lines[:3])
+            first, *others = (_passed_values(getattr(line, "value", None)) for line in lines[:3])
             if first and all(each == first for each in others):
                 held = check_json_value(first)
-                return held if isinstance(held, dict) and len(held) <= MAX_KEYS else {}
+                if isinstance(held, dict) and len(held) <= MAX_KEYS:
+                    return held
+                return {}
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
             continue
     return {}
@@ -114,63 +126,85 @@ def _in_code(text: str) -> JsonObject:
 def _as_python(found: re.Match[str]) -> str:
     if found["text"] or found["remark"]:
         return found["text"] or ""
-    return json.dumps(found["word"]) if found["colon"] else _CONSTANTS.get(found[0], found[0])
+    if found["colon"]:
+        return json.dumps(found["word"])
+    return _CONSTANTS.get(found[0], found[0])
 
 
-def _passed(node: object) -> JsonObject:
+def _passed_values(node: object) -> JsonObject:
     """Return the named values of the innermost call, or the object that is its only value."""
     while isinstance(node, ast.Await) or (
         isinstance(node, ast.Call) and not node.keywords and len(node.args) == 1
     ):
         node = node.value if isinstance(node, ast.Await) else node.args[0]
     if isinstance(node, ast.Call) and not node.args and all(each.arg for each in node.keywords):
-        return {str(each.arg): _constant(each.value) for each in node.keywords}
-    held = _constant(node) if isinstance(node, ast.Dict) else {}
-    return held if isinstance(held, dict) else {}
+        return {str(each.arg): _read_constant(each.value) for each in node.keywords}
+    held = _read_constant(node) if isinstance(node, ast.Dict) else {}
+    if isinstance(held, dict):
+        return held
+    return {}
 
 
-def _constant(node: ast.expr) -> JsonValue:
+def _read_constant(node: ast.expr) -> JsonValue:
     value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(value)
+    return value
 
 
 def _in_notation(text: str) -> JsonObject:
-    """What a text in a fence, JSON text of JSON text, XML, YAML or an address's query states."""
+    """Return the value of a text in a fence, nested JSON, XML, YAML or a query."""
     text = text[:MAX_TEXT].strip()
     fenced = _FENCE.fullmatch(text)
     text = fenced[1] if fenced else text
     for _ in range(2):
-        value = plain_value(text) if text[:1] in ("{", '"') else None
+        if text[:1] not in ("{", '"'):
+            break
+        value = json_or_text(text)
         if isinstance(value, dict):
             return value if len(value) <= MAX_KEYS else {}
-        text = value if isinstance(value, str) else text
+        if isinstance(value, str):
+            text = value
     tags = list(_TAG.finditer(text))
     if tags and sum(len(tag[0]) for tag in tags) == len(text):
-        return {tag[1] or tag[2]: plain_value(tag[3]) for tag in tags}
+        return {tag[1] or tag[2]: json_or_text(tag[3]) for tag in tags}
     lines = [_LINE.fullmatch(line.strip()) for line in text.splitlines()]
     if lines and all(lines):
-        return {line[1]: plain_value(line[2]) for line in lines if line}
-    if cells := cells_in(text):
+        return {line[1]: json_or_text(line[2]) for line in lines if line}
+    cells = cells_in(text)
+    if cells:
         names, *rows = cells
-        is_one = len(rows) == 1 and len(rows[0]) == len(names) and all(map(str.isidentifier, names))
-        return dict(zip(names, map(plain_value, rows[0]), strict=True)) if is_one else {}
+        if len(rows) != 1 or len(rows[0]) != len(names) or not all(map(str.isidentifier, names)):
+            return {}
+        return dict(zip(names, map(json_or_text, rows[0]), strict=True))
+    return _in_query(text)
+
+
+def _in_query(text: str) -> JsonObject:
+    """Return the values of an address's query."""
+    if "=" not in text or not {"&", "?"} & set(text):
+        return {}
     try:
-        pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True) if "=" in text else []
+        pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True)
     except ValueError:
         return {}
-    return {name: plain_value(value) for name, value in pairs} if {"&", "?"} & set(text) else {}
+    return {name: json_or_text(value) for name, value in pairs}
 
 
 def cells_in(text: str) -> list[list[str]]:
-    """Return the cells of a text that is a table of two lines or more; empty where it is none."""
+    """Return the cells of a text that is a table of two lines or more; empty for any other text."""
     lines = [line.strip().strip("|") for line in text.splitlines() if not _RULED.fullmatch(line)]
     mark = next((each for each in _BETWEEN_CELLS if lines and each in lines[0]), None)
-    if mark is None or len(lines) < 2 or not all(mark in line for line in lines):
+    if mark is None:
+        return []
+    if len(lines) < 2:
+        return []
+    if not all(mark in line for line in lines):
         return []
     return [[cell.strip() for cell in line.split(mark)] for line in lines[:MAX_KEYS]]
 
 
-def _commanded(written: str | list[JsonValue]) -> JsonObject:
+def _read_options(written: str | list[JsonValue]) -> JsonObject:
     """Return what the options of a command say by name: `tool --a 1 --b=x`, `["a=1", "b=x"]`."""
     try:
         words = shlex.split(written[:MAX_TEXT]) if isinstance(written, str) else written
@@ -181,21 +215,25 @@ def _commanded(written: str | list[JsonValue]) -> JsonObject:
     for at, word in enumerate(words[:MAX_KEYS]):
         option = _OPTION.fullmatch(word) if isinstance(word, str) else None
         if option is None:
-            if (waiting is None and at) or str(word)[:1] in ("(", "<"):
+            if waiting is None and at:
+                return {}
+            if str(word)[:1] in ("(", "<"):
                 return {}
             if waiting is not None:  # else it is the command itself
-                found[waiting] = plain_value(word) if isinstance(word, str) else word
+                found[waiting] = json_or_text(word) if isinstance(word, str) else word
             waiting = None
             continue
         found |= {} if waiting is None else {waiting: True}
         given = option["value"] if option["key"] is None else option["given"]
         waiting = option["name"] if given is None else None
         if given is not None:
-            found[option["name"] or option["key"]] = plain_value(given)
-    return found if waiting is None else {**found, waiting: True}
+            found[option["name"] or option["key"]] = json_or_text(given)
+    if waiting is None:
+        return found
+    return {**found, waiting: True}
 
 
-def plain_value(text: str) -> JsonValue:
+def json_or_text(text: str) -> JsonValue:
     """Return what a text states as JSON, or else the text."""
     try:
         value: JsonValue = json.loads(text.lower() if text in ("True", "False") else text)

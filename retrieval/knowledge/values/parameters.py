@@ -18,7 +18,7 @@ import jsonschema_rs
 
 from aftercall.json_patch import same_json
 from aftercall.json_schemas import plain_schema
-from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds
+from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds_size
 from aftercall.models import Call, ExecutionError
 from retrieval import WORDS
 
@@ -51,10 +51,10 @@ _LARGE = (500, 16 * 1024)
 CallT = TypeVar("CallT", bound=Call)
 
 
-def bounded(call: CallT) -> CallT:
-    """A call as it is kept: its texts cut, without a schema that is too large to be looked at."""
+def bound_call(call: CallT) -> CallT:
+    """Return a call as it is kept: its texts cut, without an oversized schema."""
     changes: dict[str, object] = {}
-    if exceeds(call.input_schema, MAX_VALUES, MAX_CHARS):
+    if exceeds_size(call.input_schema, MAX_VALUES, MAX_CHARS):
         changes["input_schema"] = None
     if call.context is not None and len(call.context) > MAX_MESSAGE:
         changes["context"] = call.context[:MAX_MESSAGE]
@@ -65,30 +65,32 @@ def bounded(call: CallT) -> CallT:
         cut = {name: text[:MAX_MESSAGE] for name, text in long.items()}
         if cut:
             changes["error"] = error.model_copy(update=cut)
-    return call.model_copy(update=changes) if changes else call
+    if changes:
+        return call.model_copy(update=changes)
+    return call
 
 
-def considered(call: CallT) -> CallT:
+def considered_part(call: CallT) -> CallT:
     """Return what is looked at of a call that is asked about.
 
     As kept, without what is too large.
     """
     changes: dict[str, object] = {"result": None}
-    if exceeds(call.parameters, MAX_VALUES, MAX_CHARS):
+    if exceeds_size(call.parameters, MAX_VALUES, MAX_CHARS):
         changes |= {"parameters": {}, "parameters_known": False}
     error: ExecutionError | None = getattr(call, "error", None)
-    if error is not None and exceeds(error.details, MAX_VALUES, MAX_CHARS):
+    if error is not None and exceeds_size(error.details, MAX_VALUES, MAX_CHARS):
         changes["error"] = error.model_copy(update={"details": {}})
-    return bounded(call.model_copy(update=changes))
+    return bound_call(call.model_copy(update=changes))
 
 
 def is_large(call: Call) -> bool:
-    """Whether masking a call takes longer than a few milliseconds, so that it is done aside."""
+    """Return whether masking a call takes longer than a few milliseconds."""
     parts: list[JsonValue] = [call.parameters, call.result, call.input_schema, call.context]
     error: ExecutionError | None = getattr(call, "error", None)
     if error is not None:
         parts += [error.message, error.stack, error.details]
-    return exceeds(parts, *_LARGE)
+    return exceeds_size(parts, *_LARGE)
 
 
 def value_at(parameters: JsonObject, path: Path) -> JsonValue:
@@ -111,8 +113,10 @@ def leaves_like(parameters: JsonObject, path: Path) -> list[tuple[Path, JsonValu
     """
     found: list[tuple[Path, JsonValue]] = []
     _add_leaves(found, parameters, ())
-    wanted = general(path)
-    return [each for each in found if general(each[0]) == wanted] if path else found
+    wanted = general_path(path)
+    if path:
+        return [each for each in found if general_path(each[0]) == wanted]
+    return found
 
 
 def _add_leaves(found: list[tuple[Path, JsonValue]], value: JsonValue, path: Path) -> None:
@@ -132,22 +136,24 @@ def _add_leaves(found: list[tuple[Path, JsonValue]], value: JsonValue, path: Pat
             found.append(((*path, key), item))
 
 
-def general(path: Path) -> Path:
+def general_path(path: Path) -> Path:
     """Return the path with every position in an array as `*`."""
     return tuple(EVERY if isinstance(step, int) else step for step in path)
 
 
-def first(path: Path) -> Path:
+def first_path(path: Path) -> Path:
     """Return the path with the first position for every `*`: one value that it stands for."""
     return tuple(0 if step == EVERY else step for step in path)
 
 
-def place_of(path: Path) -> str:
+def written_place(path: Path) -> str:
     """Return the place of a path, such as `flights[].date`."""
     if len(path) == 1:
         return str(path[0])
     steps = ("[]" if isinstance(step, int) else f".{step}" for step in path[1:])
-    return f"{path[0]}{''.join(steps)}" if path else ""
+    if path:
+        return f"{path[0]}{''.join(steps)}"
+    return ""
 
 
 def inner_values(parameters: Iterable[tuple[str, JsonValue]]) -> Iterator[tuple[str, JsonValue]]:
@@ -162,7 +168,7 @@ def inner_values(parameters: Iterable[tuple[str, JsonValue]]) -> Iterator[tuple[
     for _ in range(MAX_DEPTH):
         below: list[tuple[str, JsonValue]] = []
         for place, value in level:
-            for each in _members(place, value):
+            for each in _walk_members(place, value):
                 if left == 0:
                     return
                 left -= 1
@@ -172,7 +178,7 @@ def inner_values(parameters: Iterable[tuple[str, JsonValue]]) -> Iterator[tuple[
         level = below
 
 
-def _members(place: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+def _walk_members(place: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(value, list):
         yield from ((f"{place}[]", item) for item in value[:MAX_ITEMS])
     elif isinstance(value, dict) and len(value) <= MAX_KEYS:
@@ -217,7 +223,7 @@ class ParameterView:
     form: str | None = None
     description: str = ""
 
-    def states(self, value: JsonValue) -> bool:
+    def states_value(self, value: JsonValue) -> bool:
         """Return whether the schema names this value."""
         stated = (*self.allowed, *self.stated_values, *([self.default] * self.has_default))
         return any(same_json(value, each) for each in stated)
@@ -233,7 +239,7 @@ class ToolView:
     patterns: tuple[str, ...] = ()
     """Regular expressions of further names that it takes."""
 
-    def unknown(self, call: JsonObject) -> list[str]:
+    def unknown_parameters(self, call: JsonObject) -> list[str]:
         """Parameters of a call that the tool does not have, as far as is known."""
         return [
             name
@@ -242,7 +248,7 @@ class ToolView:
             and not (self.patterns and _names_of(self.patterns).is_valid(name))
         ]
 
-    def missing(self, call: JsonObject) -> list[str]:
+    def missing_parameters(self, call: JsonObject) -> list[str]:
         """Required parameters that a call does not have."""
         return [
             name for name, view in self.parameters.items() if view.required and name not in call
@@ -266,7 +272,9 @@ def view_of_schema(schema: JsonObject) -> ToolView:
     What cannot be read is left out.
     """
     canonical = canonical_json(schema)
-    return ToolView("schema") if len(canonical) > MAX_SCHEMA else _view_of_schema(canonical)
+    if len(canonical) > MAX_SCHEMA:
+        return ToolView("schema")
+    return _view_of_schema(canonical)
 
 
 @lru_cache(maxsize=512)
@@ -274,7 +282,9 @@ def _view_of_schema(canonical: str) -> ToolView:
     schema = plain_schema(json.loads(canonical))
     form = _root_form(schema, schema, _MAX_ROOT, [_MAX_ROOT_FORMS])
     views = {
-        name: _parameter(name, resolve(part, schema), required=name in form.required, root=schema)
+        name: _view_parameter(
+            name, resolve_schema(part, schema), required=name in form.required, root=schema
+        )
         for name, part in islice(form.properties.items(), _MAX_PARAMETERS)
     }
     return ToolView("schema", views, form.is_closed, tuple(form.patterns))
@@ -293,11 +303,12 @@ class _RootForm:
 def _root_form(part: JsonValue, root: JsonObject, depth: int, left: list[int]) -> _RootForm:
     """`left` is how many forms may be read yet."""
     left[0] -= 1
-    form = resolve(part, root)
-    required, patterns = form.get("required"), form.get("patternProperties")
+    form = resolve_schema(part, root)
+    required = form.get("required")
+    patterns = form.get("patternProperties")
     names = required if isinstance(required, list) else []
     found = _RootForm(
-        dict(_properties(form)),
+        dict(_form_properties(form)),
         {each for each in names if isinstance(each, str)},
         form.get("additionalProperties") is False,
         list(patterns) if isinstance(patterns, dict) else [],
@@ -332,7 +343,9 @@ def _one_of(stated: list[JsonValue]) -> JsonValue:
             different.append(each)
         if len(different) > _MAX_STATED:
             return {}
-    return different[0] if len(different) == 1 else {"anyOf": different}
+    if len(different) == 1:
+        return different[0]
+    return {"anyOf": different}
 
 
 def says_something(schema: JsonObject) -> bool:
@@ -347,18 +360,20 @@ def says_something(schema: JsonObject) -> bool:
     )
 
 
-def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject) -> ParameterView:
-    options = [part, *_alternatives(part, root)]
-    types = tuple(dict.fromkeys(kind for option in options for kind in _types(option)))
-    allowed = tuple(value for option in options for value in _enum(option))
+def _view_parameter(
+    name: str, part: JsonObject, *, required: bool, root: JsonObject
+) -> ParameterView:
+    options = [part, *_schema_alternatives(part, root)]
+    types = tuple(dict.fromkeys(kind for option in options for kind in _read_types(option)))
+    allowed = tuple(value for option in options for value in _read_enum(option))
     items = next((option["items"] for option in options if "items" in option), None)
-    item_forms = list(_forms(items, root))
-    of_items = (kind for form in item_forms for kind in _types(form))
+    item_forms = list(_schema_forms(items, root))
+    of_items = (kind for form in item_forms for kind in _read_types(form))
     description = part.get("description")
     description = description if isinstance(description, str) else ""
     found = re.findall(r"[a-z]{4,20}", description[:300].lower())
     words = (word.rstrip("s") for word in found)
-    listed = allowed or tuple(value for form in item_forms for value in _enum(form))
+    listed = allowed or tuple(value for form in item_forms for value in _read_enum(form))
     stated = tuple(each for each in listed if isinstance(each, str))
     quoted = dict.fromkeys(re.findall(r"""['"`]([\w./:+-]{1,60})['"`]""", description[:2000]))
     return ParameterView(
@@ -369,8 +384,8 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         default=part.get("default"),
         allowed=allowed,
         stated_values=stated or tuple(quoted),
-        minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
-        maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
+        minimum=_read_limit(options, "minimum", "exclusiveMinimum", 1),
+        maximum=_read_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(dict.fromkeys(of_items)),
         described_by=frozenset(
             islice((each for each in words if each not in WORDS["of_descriptions"]), _MAX_WORDS)
@@ -381,7 +396,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     )
 
 
-def resolve(part: JsonValue, root: JsonObject) -> JsonObject:
+def resolve_schema(part: JsonValue, root: JsonObject) -> JsonObject:
     """Follow local `$ref`s; a loop or a foreign reference ends in an empty schema."""
     for _ in range(_MAX_REFS):
         if not isinstance(part, dict):
@@ -396,38 +411,43 @@ def resolve(part: JsonValue, root: JsonObject) -> JsonObject:
     return {}
 
 
-def _alternatives(part: JsonObject, root: JsonObject) -> list[JsonObject]:
+def _schema_alternatives(part: JsonObject, root: JsonObject) -> list[JsonObject]:
     groups = [part.get(key) for key in ("anyOf", "oneOf", "allOf")]
     options = [option for group in groups if isinstance(group, list) for option in group]
-    return [resolve(option, root) for option in options[:_MAX_ALTERNATIVES]]
+    return [resolve_schema(option, root) for option in options[:_MAX_ALTERNATIVES]]
 
 
-def _types(part: JsonObject) -> list[JsonType]:
+def _read_types(part: JsonObject) -> list[JsonType]:
     kind = part.get("type")
     names = kind if isinstance(kind, list) else [kind]
     return [known for name in names for known in _ALL_TYPES if known == name]
 
 
-def _enum(part: JsonObject) -> list[JsonValue]:
+def _read_enum(part: JsonObject) -> list[JsonValue]:
     values = part.get("enum")
     if isinstance(values, list):
         return [value for value in values if not isinstance(value, dict | list)]
-    return [part["const"]] if "const" in part else []
+    if "const" in part:
+        return [part["const"]]
+    return []
 
 
 def _only_text(options: list[JsonObject], key: str) -> str | None:
-    texts = [each for each in options if "string" in _types(each)] or options[:1]
+    texts = [each for each in options if "string" in _read_types(each)] or options[:1]
     value = texts[0].get(key) if len(texts) == 1 else None
-    return value if isinstance(value, str) else None
+    if isinstance(value, str):
+        return value
+    return None
 
 
-def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> float | None:
+def _read_limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> float | None:
     for option in options:
-        value, beyond = option.get(key), option.get(exclusive)
+        value = option.get(key)
+        beyond = option.get(exclusive)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value) + (step if beyond is True else 0)
         if isinstance(beyond, int | float) and not isinstance(beyond, bool):
-            whole = "integer" in _types(option)
+            whole = "integer" in _read_types(option)
             return float(beyond) + (step if whole else step * 1e-9 * max(1.0, abs(beyond)))
     return None
 
@@ -449,14 +469,14 @@ def object_view(schema: JsonObject, path: Path, value: JsonObject) -> ToolView |
     forms = [form for form in _forms_at(schema, path) if isinstance(form.get("properties"), dict)]
     if not forms:
         return None
-    best = max(forms, key=lambda form: _likeness(form, value, schema))
-    return view_of_schema(_rooted(best, schema))
+    best = max(forms, key=lambda form: _form_likeness(form, value, schema))
+    return view_of_schema(_with_definitions(best, schema))
 
 
-def _likeness(form: JsonObject, value: JsonObject, root: JsonObject) -> tuple[int, int, int]:
+def _form_likeness(form: JsonObject, value: JsonObject, root: JsonObject) -> tuple[int, int, int]:
     """Return how many members of an object have the values, the names and the words of a form."""
-    properties = {name: resolve(part, root) for name, part in _properties(form).items()}
-    listed = {name: values for name, part in properties.items() if (values := _enum(part))}
+    properties = {name: resolve_schema(part, root) for name, part in _form_properties(form).items()}
+    listed = {name: values for name, part in properties.items() if (values := _read_enum(part))}
     meant = sum(value.get(name) in values for name, values in listed.items())
     starts = [name[:_START].lower() for name in properties]
     alike = sum(key[:_START].lower() in starts for key in islice(value, _MAX_PARAMETERS))
@@ -474,18 +494,18 @@ def element_view(schema: JsonObject, path: Path) -> ToolView | None:
         return None
     name = str(path[-1])  # an item cannot be left out
     pseudo: JsonObject = {"properties": {name: forms[0]}, "required": [name]}
-    return view_of_schema(_rooted(pseudo, schema))
+    return view_of_schema(_with_definitions(pseudo, schema))
 
 
 def unknown_inside(schema: JsonObject, parameters: JsonObject) -> set[Path]:
-    """The general paths below the parameters that a call has and the schema does not know."""
-    paths = {general(path): path for path, _ in leaves_like(parameters, ())}
+    """Return the general paths below the parameters that the schema does not know."""
+    paths = {general_path(path): path for path, _ in leaves_like(parameters, ())}
     below = (path[:end] for path in paths.values() for end in range(2, len(path) + 1))
     found = set()
-    for each, path in {general(one): one for one in below if isinstance(one[-1], str)}.items():
+    for each, path in {general_path(one): one for one in below if isinstance(one[-1], str)}.items():
         around = list(_forms_at(schema, path[:-1]))
         is_open = any(form.get("additionalProperties") for form in around)
-        if any(map(_properties, around)) and not is_open and not any(_forms_at(schema, path)):
+        if any(map(_form_properties, around)) and not is_open and not any(_forms_at(schema, path)):
             found.add(each)
     return found
 
@@ -494,13 +514,13 @@ def _forms_at(schema: JsonObject, path: Path) -> Iterator[JsonObject]:
     forms = [schema]
     for step in path[: _MAX_DEPTH + 1]:
         inner = (part for form in forms for part in _schema_members(form, step))
-        forms = [each for part in inner for each in _forms(part, schema)][:_MAX_FORMS]
+        forms = [each for part in inner for each in _schema_forms(part, schema)][:_MAX_FORMS]
     yield from forms if len(path) <= _MAX_DEPTH else ()
 
 
 def _schema_members(form: JsonObject, step: str | int) -> Iterator[JsonValue]:
     if isinstance(step, str):
-        properties = _properties(form)
+        properties = _form_properties(form)
         yield properties[step] if step in properties else form.get("additionalProperties")
     else:
         first = form.get("prefixItems")
@@ -508,15 +528,17 @@ def _schema_members(form: JsonObject, step: str | int) -> Iterator[JsonValue]:
         yield first[step] if isinstance(first, list) and is_first else form.get("items")
 
 
-def _forms(part: JsonValue, root: JsonObject) -> Iterator[JsonObject]:
-    schema = resolve(part, root)
-    yield from (form for form in (schema, *_alternatives(schema, root)) if form)
+def _schema_forms(part: JsonValue, root: JsonObject) -> Iterator[JsonObject]:
+    schema = resolve_schema(part, root)
+    yield from (form for form in (schema, *_schema_alternatives(schema, root)) if form)
 
 
-def _properties(form: JsonObject) -> JsonObject:
+def _form_properties(form: JsonObject) -> JsonObject:
     properties = form.get("properties")
-    return properties if isinstance(properties, dict) else {}
+    if isinstance(properties, dict):
+        return properties
+    return {}
 
 
-def _rooted(part: JsonObject, root: JsonObject) -> JsonObject:
+def _with_definitions(part: JsonObject, root: JsonObject) -> JsonObject:
     return {key: root[key] for key in _DEFINITIONS if key in root} | part

@@ -34,7 +34,7 @@ _JSON_TYPES: dict[type, JsonType] = {
 
 
 def type_of(value: JsonValue) -> JsonType:
-    """The JSON type; a whole number is an `integer`, also when a tool asks for a `number`."""
+    """Return the JSON type; a whole number is an `integer`."""
     return _JSON_TYPES.get(type(value), "object")
 
 
@@ -42,10 +42,12 @@ _WHOLE = 1e16
 """From here on floats do not show neighbouring whole numbers apart."""
 
 
-def number(value: float) -> str:
+def write_number(value: float) -> str:
     """Return a number as people write it: `100`, `0.25`, `1e+20`."""
     is_whole = isinstance(value, int) or value.is_integer()
-    return str(int(value)) if is_whole and abs(value) < _WHOLE else f"{value:.6g}"
+    if is_whole and abs(value) < _WHOLE:
+        return str(int(value))
+    return f"{value:.6g}"
 
 
 def same_value(left: JsonValue, right: JsonValue) -> bool:
@@ -59,7 +61,7 @@ def same_value(left: JsonValue, right: JsonValue) -> bool:
     return left == right
 
 
-def fits(value: JsonValue, types: Sequence[JsonType]) -> bool:
+def fits_types(value: JsonValue, types: Sequence[JsonType]) -> bool:
     """Return whether a value is of one of the types; no types means any."""
     if not types:
         return True
@@ -82,7 +84,7 @@ _UNCLEAR = re.compile(r"\d{1,3}\.\d{3}")
 _MAX_NUMBER = 60
 
 
-def _scales(unit: str) -> bool:
+def _is_scale(unit: str) -> bool:
     """Return whether a unit states how much one is.
 
     `5 minutes` is not 5 where seconds are meant, nor 5k 5.
@@ -98,20 +100,20 @@ class CastError(ValueError):
     """The value does not say what it would be in the other type."""
 
 
-def cast(value: JsonValue, to: JsonType, item_types: Sequence[JsonType] = ()) -> JsonValue:
+def cast_value(value: JsonValue, to: JsonType, item_types: Sequence[JsonType] = ()) -> JsonValue:
     """Return the same thing stated in another JSON type, such as `"5"` -> `5` or `"a"` -> `["a"]`.
 
     Raises:
         CastError: when that would be a guess.
     """
-    if fits(value, (to,)):
+    if fits_types(value, (to,)):
         return value
     if isinstance(value, list) and len(value) == 1 and to != "array":
-        return cast(value[0], to)
+        return cast_value(value[0], to)
     if isinstance(value, dict) and len(value) == 1 and to not in ("array", "object"):
         [(key, held)] = value.items()
         if key.lower() in WORDS["of_values"] and not isinstance(held, dict | list):
-            return cast(held, to)
+            return cast_value(held, to)
     if to in ("integer", "number"):
         return _to_number(value, to)
     if to == "boolean":
@@ -131,7 +133,7 @@ def cast_to_one(
     """Return the first of the types in which the same can be stated, with what it is then."""
     for kind in types:
         try:
-            return kind, cast(value, kind, item_types)
+            return kind, cast_value(value, kind, item_types)
         except CastError:
             continue
     return None
@@ -158,9 +160,9 @@ def number_in(
     `units` are those that the tool counts in: `30 seconds` is 30 only where it counts in seconds.
 
     Raises:
-        CastError: when there is none or another one, or it could be read in two ways.
+        CastError: when there is no such value, another one, or two readings of it.
     """
-    text = without_remark(unmarked(text[: 2 * _MAX_NUMBER])).lower()
+    text = without_remark(strip_marks(text[: 2 * _MAX_NUMBER])).lower()
     if (said := _in_words(text)) is not None:
         return said
     if _HEX.fullmatch(text):
@@ -169,8 +171,9 @@ def number_in(
     found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
     if not found:
         raise CastError("not one number")
-    digits, unit = found["digits"], found["unit"]
-    if unit and _scales(unit) and units.isdisjoint(with_synonyms(unit)):
+    digits = found["digits"]
+    unit = found["unit"]
+    if unit and _is_scale(unit) and units.isdisjoint(with_synonyms(unit)):
         raise CastError("the tool may count in another unit")
     if _UNCLEAR.fullmatch(digits) and (found["about"] or found["currency"] or unit):
         raise CastError("a point may stand between thousands")
@@ -206,10 +209,13 @@ def _in_words(text: str) -> int | None:
         elif word == "hundred" and 0 < part < 10:
             part *= scale
         elif scale and word != "hundred" and part and total % (1_000 * scale) == 0:
-            total, part = total + scale * part, 0
+            total = total + scale * part
+            part = 0
         else:
             return None
-    return total + part if words else None
+    if words:
+        return total + part
+    return None
 
 
 def without_remark(text: str) -> str:
@@ -222,7 +228,9 @@ def without_remark(text: str) -> str:
     if found and found[1] and words_of(found[1]) == words_of(value):
         return found[1]  # a label, and behind it the value that it is for
     words = {word.removesuffix("s") for word in words_of(found[1] or found[2])} if found else set()
-    return value if words and words.isdisjoint(DENYING | WORDS["measures"]) else text
+    if words and words.isdisjoint(DENYING | WORDS["measures"]):
+        return value
+    return text
 
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|&#?\w{2,8};")
@@ -234,13 +242,13 @@ _FENCED = re.compile(r"\s*(`{3}|~{3})[\w+-]{0,20}\n(.*?)\n?\1\s*", re.DOTALL)
 _MAIL = re.compile(r"(?:mailto:|[^<>@]*<)([^<>@\s]+@[^<>@\s]+)>?")
 
 
-def plainer(text: str) -> str:
-    """A value without what an address, a mention or a page adds to it, nor a remark behind it."""
+def plain_value(text: str) -> str:
+    """Return a value without the additions of an address, a mention, a page or a remark."""
     if fenced := _FENCED.fullmatch(text):
         return fenced[2]
     has_marks = is_marked(text) or (has_odd_signs(text) and not is_placeholder(text))
     is_odd = len(text) <= _LONGEST_MARKED and has_marks
-    bare = without_remark(unmarked(text) if is_odd else text)
+    bare = without_remark(strip_marks(text) if is_odd else text)
     if literal := _LITERAL.fullmatch(bare):
         bare = literal[2]
     words = words_of(bare[:_LONGEST_MARKED]) if bare[:1] == "'" and "'" not in bare[1:] else ()
@@ -251,7 +259,9 @@ def plainer(text: str) -> str:
     if _ESCAPED.search(bare):
         bare = unescape(unquote(bare))
     mail = _MAIL.fullmatch(bare)
-    return mail[1] if mail else bare.removeprefix("@")
+    if mail:
+        return mail[1]
+    return bare.removeprefix("@")
 
 
 _ONLY_A_NUMBER = re.compile(rf"[-+]?(?:{_NUMBER})")
@@ -259,7 +269,7 @@ _ONLY_A_NUMBER = re.compile(rf"[-+]?(?:{_NUMBER})")
 
 def says_only(text: str, value: JsonValue) -> bool:
     """Return whether a text states a number, or yes or no, and nothing next to it."""
-    bare = unmarked(text).lower()
+    bare = strip_marks(text).lower()
     if isinstance(value, bool):
         return bare in (_TRUE if value else _FALSE)
     if type_of(value) not in ("integer", "number"):
@@ -294,10 +304,10 @@ _UNSEEN = str.maketrans(
 
 
 _END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4}\s*\Z")
-"""What ends a model's text or a part of it, and is none of it."""
+"""What ends a model's text or a part of it, and does not belong to it."""
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return a text as one sees it.
 
     No blanks around it, no marks of typesetting, no end of a stream.
@@ -310,8 +320,10 @@ def visible(text: str) -> str:
 
 def is_marked(text: str) -> bool:
     """Return whether blanks, quotes or marks of a markup stand around a short text of one line."""
-    bare = unmarked(text)
-    in_marks = text != visible(text) or (text[:1] in "\"'`*\u201c\u2018\u00ab" and bare != text)
+    bare = strip_marks(text)
+    in_marks = text != visible_text(text) or (
+        text[:1] in "\"'`*\u201c\u2018\u00ab" and bare != text
+    )
     return in_marks and len(text) <= _LONGEST_MARKED and "\n" not in bare
 
 
@@ -354,7 +366,7 @@ def is_encoded(text: str) -> bool:
 
 
 def has_odd_signs(text: str) -> bool:
-    """Whether a plain value holds signs of a notation, or one word begins or ends with one."""
+    """Return whether a plain value holds signs of a notation, or ends with one."""
     is_one = " " not in text
     is_odd = "\n" in text or _ODD_INSIDE.search(text) or _SYMBOL.search(text)
     return bool(is_odd) or (is_one and not _ENDS_PLAINLY.fullmatch(text))
@@ -370,7 +382,7 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text stands for a value that its writer did not have, such as `<your folder>`."""
+    """Return whether a text stands for a missing value, such as `<your folder>`."""
     bare = text.strip()
     is_cut = _CUT.search(bare) is not None and any(map(str.isdigit, bare)) and " " not in bare
     return is_cut or _PLACEHOLDER.fullmatch(bare) is not None
@@ -379,9 +391,10 @@ def is_placeholder(text: str) -> bool:
 _EMOJI = re.compile(r":([a-z0-9_+-]+):")
 
 
-def unmarked(text: str) -> str:
-    """A text without blanks, marks and brackets around it, and without what ends a sentence."""
-    bare, before = visible(text), ""
+def strip_marks(text: str) -> str:
+    """Return a text without blanks, marks and brackets around it, or a final stop."""
+    bare = visible_text(text)
+    before = ""
     if named := _EMOJI.fullmatch(bare):
         return named[1]
     while bare != before:
@@ -391,11 +404,13 @@ def unmarked(text: str) -> str:
         is_glob = bare[:1] == "*" and not (inner[:1].isalnum() and inner[-1:].isalnum())
         if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in inner:
             bare = bare if is_glob else inner.strip()
-    return bare if any(map(str.isalnum, bare)) else text.strip()
+    if any(map(str.isalnum, bare)):
+        return bare
+    return text.strip()
 
 
 def _to_boolean(value: JsonValue) -> bool:
-    text = unmarked(str(value)).lower() if isinstance(value, str) else str(value).lower()
+    text = strip_marks(str(value)).lower() if isinstance(value, str) else str(value).lower()
     if text not in _TRUE | _FALSE:
         raise CastError("neither yes nor no")
     return text in _TRUE
@@ -403,7 +418,9 @@ def _to_boolean(value: JsonValue) -> bool:
 
 def _to_string(value: JsonValue) -> str:
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, int | float):
         return str(value)
     is_of_objects = isinstance(value, list) and all(isinstance(each, dict) for each in value)
@@ -437,10 +454,12 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             bare = _BARE_WORDS.fullmatch(text[:_MAX_JSON_TEXT]) if held is None else None
             if bare is not None and len(text) <= _MAX_JSON_TEXT:
                 return [part.strip() for part in bare[1].split(",")]
-            return _from_json_text(text, list) if held is None else held
+            if held is None:
+                return _from_json_text(text, list)
+            return held
         lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
         if len(lines) > 1 and len(found := list(filter(None, lines))) == len(lines):
-            return [_item(line[1], item_types) for line in found]
+            return [_cast_item(line[1], item_types) for line in found]
         text = _LAST_OF_SEVERAL.sub(r", \1", text)
         mark = next((each for each in _BETWEEN if each in text), ",")
         if all(map(_FILE.fullmatch, text[:_MAX_JSON_TEXT].split())):
@@ -457,10 +476,10 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
                 or _are_of_one_kind(parts if mark == "," else [part.split()[0] for part in parts])
             )
         ):
-            return [_item(part, item_types) for part in parts]
+            return [_cast_item(part, item_types) for part in parts]
     if value is None or (isinstance(value, dict) and "object" not in item_types):
         raise CastError("a list of it would be a guess")
-    return [_item(value, item_types)]
+    return [_cast_item(value, item_types)]
 
 
 def _in_python(text: str, kind: type = list) -> JsonValue:
@@ -470,7 +489,9 @@ def _in_python(text: str, kind: type = list) -> JsonValue:
         plain: JsonValue = json.loads(json.dumps(held, allow_nan=False))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
-    return plain if isinstance(held, (list, tuple) if kind is list else kind) else None
+    if isinstance(held, (list, tuple) if kind is list else kind):
+        return plain
+    return None
 
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -487,10 +508,10 @@ def _are_of_one_kind(parts: Sequence[str]) -> bool:
     return len(kinds) == 1 and not _GROUPED.fullmatch(",".join(parts))
 
 
-def _item(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
-    if fits(value, item_types):
+def _cast_item(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
+    if fits_types(value, item_types):
         return value
-    return cast(value, item_types[0])
+    return cast_value(value, item_types[0])
 
 
 _MAX_JSON_TEXT = 20_000
@@ -503,7 +524,9 @@ _MARKUP = re.compile(r"(?:\s|```|</?[^<>\s{}\[\]]{1,80}>)*\Z")
 def _without_markup(text: str) -> str:
     """Return a text without the tags and fences behind its last bracket."""
     end = max(text.rfind("}"), text.rfind("]")) + 1
-    return text[:end] if end and _MARKUP.match(text, end) else text
+    if end and _MARKUP.match(text, end):
+        return text[:end]
+    return text
 
 
 def _from_json_text(
@@ -526,7 +549,7 @@ _OF_ZONES = re.compile(r"time[ _-]?zone|\btz|tz\b|_tz", re.IGNORECASE)
 
 
 @cache
-def catalogue(name: str) -> tuple[str, ...]:
+def read_catalogue(name: str) -> tuple[str, ...]:
     """Return the values of a catalogue.
 
     `iana_time_zones`, as this machine (or `tzdata`) has them.

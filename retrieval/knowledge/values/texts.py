@@ -84,7 +84,7 @@ def _short_format(text: str) -> TextFormat:
     return "words"
 
 
-def outline(text: str) -> str:
+def outline_text(text: str) -> str:
     """Return the text with one sign for each run of digits and of letters: `#W12` is `#a9`."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text[:MAX_TEXT]))
 
@@ -103,7 +103,7 @@ def format_of(text: str) -> TextFormat:
 
 
 def is_number(value: JsonValue) -> TypeGuard[int | float]:
-    """Return whether a JSON value is a number; `true` is none."""
+    """Return whether a JSON value is a number; `true` is not one."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -249,7 +249,7 @@ MAX_TEXT = 2_000
 Style = Literal["lower", "upper", "title", "capital", "snake", "kebab", "camel", "pascal", "spaced"]
 
 
-def _pascal(text: str) -> str:
+def _pascal_case(text: str) -> str:
     return "".join(word.capitalize() for word in words_of(text))
 
 
@@ -260,8 +260,8 @@ _STYLES: dict[Style, Callable[[str], str]] = {
     "capital": str.capitalize,
     "snake": lambda text: "_".join(words_of(text)),
     "kebab": lambda text: "-".join(words_of(text)),
-    "camel": lambda text: _pascal(text)[:1].lower() + _pascal(text)[1:],
-    "pascal": _pascal,
+    "camel": lambda text: _pascal_case(text)[:1].lower() + _pascal_case(text)[1:],
+    "pascal": _pascal_case,
     "spaced": lambda text: " ".join(words_of(text)),
 }
 _BY_WORDS: frozenset[Style] = frozenset({"snake", "kebab", "camel", "pascal", "spaced"})
@@ -272,7 +272,7 @@ _ONE_THING = re.compile(r"[#@]?[^\s<>\[\]{}#'\x1b]+(?: [\w.-]+){0,2}")
 """What has a letter case: a phrase with an id in it, or a markup, has that of its parts."""
 
 
-def respelt(text: str, style: Style) -> str | None:
+def respell_text(text: str, style: Style) -> str | None:
     """`text` in another case or with other separators; None when that would lose something."""
     shape = _SAYABLE if style in _BY_WORDS else _ONE_THING
     if len(text) > MAX_TEXT or not shape.fullmatch(text):

@@ -16,15 +16,15 @@ from aftercall.client.transport import (
     client_headers,
     key_id,
     mapped_errors,
+    model_reader,
     own_key,
-    query,
+    path_segment,
+    query_string,
     read_answer,
-    reads,
     reads_nothing,
-    record,
+    record_request,
     request_headers,
     retry_wait_s,
-    segment,
 )
 from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
 from aftercall.json_values import JsonObject
@@ -88,16 +88,16 @@ class BaseClient:
         running calls use `Recorder`: it takes no time, and keeps what cannot be sent.
         """
         if isinstance(executions, models.Execution) or len(executions) <= _LARGE_BATCH:
-            return self.send(record(executions, self.redactor))
-        return self.send(record(executions, self.redactor))
+            return self.send(record_request(executions, self.redactor))
+        return self.send(record_request(executions, self.redactor))
 
     def get_execution(self, execution_id: str) -> models.Execution:
         """Return an execution as it is stored."""
-        return self._get(f"/executions/{segment(execution_id)}", models.Execution)
+        return self._get_model(f"/executions/{path_segment(execution_id)}", models.Execution)
 
     def status(self) -> models.Status:
         """Return what the service holds and how far it is with it."""
-        return self._get("/status", models.Status)
+        return self._get_model("/status", models.Status)
 
     def suggest(
         self,
@@ -133,27 +133,27 @@ class BaseClient:
             execution = models.FailedCall.model_validate(dict(execution))
         clean = execution if self.redactor is None else self.redactor.call(execution)
         question = models.SuggestRequest(execution=clean, limit=limit, annotations=annotations)
-        return self._send("POST", "/suggest", question, models.SuggestResponse)
+        return self._send_body("POST", "/suggest", question, models.SuggestResponse)
 
     def check(
         self, call: models.Call, *, annotations: models.ToolAnnotations | None = None
     ) -> models.CheckResponse:
         """Ask about a call before it is made: by schema, profile and learned rules alone.
 
-        `annotations` as in `suggest`. Of `repair`, apply the `changes` to the call's own
+        `annotations` as in `suggest`. With `repair`, apply the `changes` to the call's own
         parameters: where the redactor masked a value, `corrected_parameters` has the mask.
         """
         clean = call if self.redactor is None else self.redactor.call(call)
         fields = {name: getattr(clean, name) for name in models.Call.model_fields}
         question = models.CheckRequest(call=models.Call(**fields), annotations=annotations)
-        return self._send("POST", "/check", question, models.CheckResponse)
+        return self._send_body("POST", "/check", question, models.CheckResponse)
 
     def report_outcome(
         self, suggestion_id: str, *, outcome: models.Outcome, execution_id: str
     ) -> None:
         """Report what became of a suggestion; `execution_id` is the call that followed it."""
         report = models.OutcomeReport(outcome=outcome, execution_id=execution_id)
-        path = f"/suggestions/{segment(suggestion_id)}/outcome"
+        path = f"/suggestions/{path_segment(suggestion_id)}/outcome"
         self.send(Request("POST", path, reads_nothing, report.model_dump_json().encode()))
 
     def similar(
@@ -185,38 +185,42 @@ class BaseClient:
         if self.redactor is not None:
             clean = self.redactor.parameters(tool_name, question.parameters)
             question = question.model_copy(update={"parameters": clean})
-        return self._send("POST", "/similar", question, models.SimilarResponse, masked=("context",))
+        return self._send_body(
+            "POST", "/similar", question, models.SimilarResponse, masked=("context",)
+        )
 
     def put_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Register a tool, or replace the one of this id."""
         clean = spec if self.redactor is None else self.redactor.tool(spec)
-        return self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
+        return self._send_body("PUT", f"/tools/{path_segment(tool_id)}", clean, models.Tool)
 
     def put_tools(self, tools: Sequence[models.NamedTool]) -> models.ToolsReceipt:
         """Register tools or replace those of their ids, at most 1,000; others stay as they are."""
         clean = tools if self.redactor is None else [self.redactor.tool(each) for each in tools]
         content = b"[" + b",".join(each.model_dump_json().encode() for each in clean) + b"]"
-        return self.send(Request("PUT", "/tools", reads(models.ToolsReceipt), content))
+        return self.send(Request("PUT", "/tools", model_reader(models.ToolsReceipt), content))
 
     def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
-        """A registered tool; with `use_evolved` the version that was promoted in its place."""
-        return self._get(f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None)
+        """Return a registered tool; with `use_evolved` the version promoted for it."""
+        return self._get_model(
+            f"/tools/{path_segment(tool_id)}", models.Tool, use_evolved=use_evolved or None
+        )
 
     def list_tools(self) -> list[models.Tool]:
         """Return all registered tools."""
-        return (self._get("/tools", models.ToolList)).tools
+        return (self._get_model("/tools", models.ToolList)).tools
 
     def delete_tool(self, tool_id: str) -> None:
         """Forget a tool's registration; what was learned about its calls stays."""
-        self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
+        self.send(Request("DELETE", f"/tools/{path_segment(tool_id)}", reads_nothing))
 
     def healthy(self) -> bool:
         """Return whether the service runs; False also when there is no answer."""
-        return self._probe("/healthz")
+        return self._probe_path("/healthz")
 
     def ready(self) -> bool:
         """Return whether the service answers questions now; False also when there is no answer."""
-        return self._probe("/readyz")
+        return self._probe_path("/readyz")
 
     def send(self, request: Request[T]) -> T:
         """Send a request of `aftercall.client.transport`, again where that can help."""
@@ -238,10 +242,10 @@ class BaseClient:
                     raise
             time.sleep(wait_s)
 
-    def _get(self, path: str, model: type[ModelT], **asked: QueryValue) -> ModelT:
-        return self.send(Request("GET", path + query(asked), reads(model)))
+    def _get_model(self, path: str, model: type[ModelT], **asked: QueryValue) -> ModelT:
+        return self.send(Request("GET", path + query_string(asked), model_reader(model)))
 
-    def _send(
+    def _send_body(
         self,
         method: str,
         path: str,
@@ -253,14 +257,14 @@ class BaseClient:
         if self.redactor is not None:
             body = self.redactor.fields(body, masked)
         content = body.model_dump_json().encode()
-        return self.send(Request(method, path, reads(answer), content))
+        return self.send(Request(method, path, model_reader(answer), content))
 
-    def _probe(self, path: str) -> bool:
+    def _probe_path(self, path: str) -> bool:
         try:
             self.send(Request("GET", path, reads_nothing, retried=False))
         except (ServiceUnreachableError, ServiceFailedError):
             return False
         return True
 
-    def _masked(self, text: str) -> str:
+    def _mask_text(self, text: str) -> str:
         return text if self.redactor is None else self.redactor.text(text)

@@ -8,7 +8,13 @@ from uuid import uuid4
 
 from aftercall import models
 from aftercall._generated.base_client import BaseClient
-from aftercall.client.transport import Request, query, reads, reads_nothing, segment
+from aftercall.client.transport import (
+    Request,
+    model_reader,
+    path_segment,
+    query_string,
+    reads_nothing,
+)
 from aftercall.errors import ProtocolError
 from aftercall.promotions_file import PromotionsFileError, parse_promotions, render_promotions
 
@@ -23,14 +29,14 @@ PROMOTION_TEXTS = ("reason", "mutation")
 class Client(BaseClient):
     """Talks to the service; a context manager. May be shared between threads.
 
-    Secrets are masked before anything leaves the process. What can pass by itself is retried, as
-    every endpoint may be called twice without harm: executions count by their id, outcomes by
-    suggestion and execution.
+    Secrets are masked before anything leaves the process. Anything that can pass by itself is
+    retried, as every endpoint may be called twice without harm: executions count by their id,
+    outcomes by suggestion and execution.
 
     Arguments that many methods have: `tool_name` and `server_name` name a tool as its calls do
     (without a server that of the tool without one), `window` is the last 24 hours, 7 days or 30
     days up to now, and `limit` the most to return; the service's own number when None. What there
-    is none of, or nothing is known of, is a `NotFoundError`; where there are like names, its
+    is not one of, or nothing is known of, is a `NotFoundError`; where there are like names, its
     details hold them.
 
     Args:
@@ -47,7 +53,7 @@ class Client(BaseClient):
 
     def namespaces(self) -> list[models.Namespace]:
         """Return the capabilities that tools are registered for, and who serves each."""
-        return (self._get("/namespaces", models.NamespaceList)).namespaces
+        return (self._get_model("/namespaces", models.NamespaceList)).namespaces
 
     def best_tool(
         self,
@@ -65,10 +71,10 @@ class Client(BaseClient):
         `mode` is how they are ranked; the service's own way when None. With `explore` tools may be
         tried out that may change something.
         """
-        return self._get(
-            f"/namespaces/{segment(namespace)}/best",
+        return self._get_model(
+            f"/namespaces/{path_segment(namespace)}/best",
             models.BestTool,
-            scenario=self._masked(scenario),
+            scenario=self._mask_text(scenario),
             use_rag=use_rag,
             mode=mode,
             limit=limit,
@@ -90,7 +96,9 @@ class Client(BaseClient):
         question = models.FindRequest(
             scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode
         )
-        return self._send("POST", "/tools/find", question, models.FoundTools, masked=("scenario",))
+        return self._send_body(
+            "POST", "/tools/find", question, models.FoundTools, masked=("scenario",)
+        )
 
     def mark_failure(
         self,
@@ -104,15 +112,15 @@ class Client(BaseClient):
         negative_tags: Sequence[str] = (),
         mark_id: str | None = None,
     ) -> models.MarkedFailure:
-        """Tell that a tool failed in a scenario; durable when this returns.
+        """Report that a tool failed in a scenario; durable when this returns.
 
         `version` is the one that failed, the one in force when None. `execution_id` names the
         recorded call that failed so; it and the mark count once. `negative_tags` are what the tool
         is not to be offered for any more. `mark_id` is a UUID: the same mark twice counts once.
         """
-        return self._send(
+        return self._send_body(
             "POST",
-            f"/tools/{segment(tool_id)}/failures",
+            f"/tools/{path_segment(tool_id)}/failures",
             models.FailureMark(
                 mark_id=mark_id or str(uuid4()),
                 scenario=scenario,
@@ -130,32 +138,38 @@ class Client(BaseClient):
         self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
     ) -> list[models.SimilarFailure]:
         """Failures of a tool: nearest to the scenario first, without one the latest."""
-        near = None if scenario is None else self._masked(scenario)
-        path = f"/tools/{segment(tool_id)}/failures"
-        return (self._get(path, models.ToolFailures, scenario=near, limit=limit)).failures
+        near = None if scenario is None else self._mask_text(scenario)
+        path = f"/tools/{path_segment(tool_id)}/failures"
+        return (self._get_model(path, models.ToolFailures, scenario=near, limit=limit)).failures
 
     def promote(self, namespace: str, promotion: models.Promotion) -> models.PromotionStatus:
         """Let an evolved version stand in for the original of a namespace."""
-        return self._send(
-            "PUT", _promotion(namespace), promotion, models.PromotionStatus, masked=PROMOTION_TEXTS
+        return self._send_body(
+            "PUT",
+            _promotion_path(namespace),
+            promotion,
+            models.PromotionStatus,
+            masked=PROMOTION_TEXTS,
         )
 
     def get_promotion(self, namespace: str) -> models.PromotionStatus:
         """Return the promotion that holds, and how both versions did."""
-        return self._get(_promotion(namespace), models.PromotionStatus)
+        return self._get_model(_promotion_path(namespace), models.PromotionStatus)
 
     def remove_promotion(self, namespace: str) -> None:
         """Let the original stand for itself again."""
-        self.send(Request("DELETE", _promotion(namespace), reads_nothing))
+        self.send(Request("DELETE", _promotion_path(namespace), reads_nothing))
 
     def rollback_promotion(self, namespace: str) -> models.PromotionHistory:
         """Go back to what held before the latest change. Not repeated by itself."""
-        path = f"{_promotion(namespace)}/rollback"
-        return self.send(Request("POST", path, reads(models.PromotionHistory), retried=False))
+        path = f"{_promotion_path(namespace)}/rollback"
+        return self.send(
+            Request("POST", path, model_reader(models.PromotionHistory), retried=False)
+        )
 
     def promotion_history(self, namespace: str) -> models.PromotionHistory:
         """Return what was promoted and taken back in a namespace, latest first."""
-        return self._get(f"{_promotion(namespace)}/history", models.PromotionHistory)
+        return self._get_model(f"{_promotion_path(namespace)}/history", models.PromotionHistory)
 
     def export_promotions(self) -> dict[str, models.Promotion]:
         """Return all promotions that hold, by namespace.
@@ -174,12 +188,14 @@ class Client(BaseClient):
                 for name, each in promotions.items()
             }
         content = render_promotions(promotions).encode()
-        return self.send(Request("PUT", "/promotions", reads(models.PromotionsReceipt), content))
+        return self.send(
+            Request("PUT", "/promotions", model_reader(models.PromotionsReceipt), content)
+        )
 
     def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[models.Evolution]:
         """Promotions of the past for scenarios like this one, nearest first; `limit` 1 to 50."""
         question = models.EvolutionRequest(scenario=scenario, limit=limit)
-        found = self._send(
+        found = self._send_body(
             "POST", "/evolutions/find", question, models.EvolutionList, masked=("scenario",)
         )
         return found.evolutions
@@ -197,7 +213,7 @@ class Client(BaseClient):
         agent: str | None = None,
         correction_id: str | None = None,
     ) -> models.RecordedCorrection:
-        """Tell that a user corrected an answer; durable when this returns.
+        """Report that a user corrected an answer; durable when this returns.
 
         `text` has at most 2,000 characters. The corrected call is `execution_id`, which may be
         recorded later than this, or else the latest recorded one of `session_id`, where server and
@@ -212,7 +228,7 @@ class Client(BaseClient):
         """
         if session_id is not None and self.redactor is not None:
             session_id = self.redactor.session_id(session_id)
-        return self._send(
+        return self._send_body(
             "POST",
             "/corrections",
             models.Correction(
@@ -223,7 +239,7 @@ class Client(BaseClient):
                 tool_name=tool_name,
                 text=text,
                 kind=kind,
-                boundary_axes=_texts(boundary_axes),
+                boundary_axes=_list_texts(boundary_axes),
                 agent=agent,
             ),
             models.RecordedCorrection,
@@ -241,7 +257,7 @@ class Client(BaseClient):
 
         `limit` is 1 to 100.
         """
-        found = self._get(
+        found = self._get_model(
             "/corrections",
             models.CorrectionList,
             tool_name=tool_name,
@@ -255,11 +271,11 @@ class Client(BaseClient):
 
         A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
         """
-        return self._get(f"/tools/{segment(tool_id)}/health", models.ToolHealth)
+        return self._get_model(f"/tools/{path_segment(tool_id)}/health", models.ToolHealth)
 
     def boundaries(self) -> models.Boundaries:
         """Boundary axes over all tools: which belong together, which co-occur, who has them."""
-        return self._get("/boundaries", models.Boundaries)
+        return self._get_model("/boundaries", models.Boundaries)
 
     def recommendations(
         self,
@@ -274,7 +290,7 @@ class Client(BaseClient):
         `state` None: the open and the taken ones. `tool_id` is a tool's id, or the name of its
         calls, or a namespace. `limit` is 1 to 1,000.
         """
-        found = self._get(
+        found = self._get_model(
             "/recommendations",
             models.RecommendationList,
             state=state,
@@ -294,8 +310,8 @@ class Client(BaseClient):
     ) -> models.Recommendation:
         """Say what is done about a recommendation; a reason is needed to dismiss it."""
         change = models.RecommendationChange(state=state, reason=reason, changed_by=changed_by)
-        path = f"/recommendations/{segment(recommendation_id)}"
-        return self._send("PUT", path, change, models.Recommendation, masked=("reason",))
+        path = f"/recommendations/{path_segment(recommendation_id)}"
+        return self._send_body("PUT", path, change, models.Recommendation, masked=("reason",))
 
     def known_tools(
         self,
@@ -311,9 +327,9 @@ class Client(BaseClient):
         recorded calls have them, with those that serve the `namespace`; all when neither is named.
         `max_tokens` is of the text, by an estimate from above; the service's own number when None.
         """
-        asked = query(
+        asked = query_string(
             {
-                "tool": None if tools is None else _texts(tools),
+                "tool": None if tools is None else _list_texts(tools),
                 "namespace": namespace,
                 "max_tokens": max_tokens,
                 "format": format,
@@ -330,14 +346,14 @@ class Client(BaseClient):
         """
         found: list[models.LearnedContract] = []
         for start in range(0, len(tools), 100):
-            asked = query({"tool": list(tools[start : start + 100])})
+            asked = query_string({"tool": list(tools[start : start + 100])})
             path = f"/known-tools/contracts{asked}"
-            found += (self._get(path, models.LearnedContracts)).contracts
+            found += (self._get_model(path, models.LearnedContracts)).contracts
         return found
 
     def totals(self) -> models.Totals:
-        """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
-        return self._get("/stats/totals", models.Totals)
+        """Return how many calls there were in 24 hours, 7 and 30 days, and before."""
+        return self._get_model("/stats/totals", models.Totals)
 
     def usage(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
@@ -346,7 +362,7 @@ class Client(BaseClient):
 
         `limit` 1 to 500 of each.
         """
-        return self._get("/stats/usage", models.Usage, window=window, limit=limit)
+        return self._get_model("/stats/usage", models.Usage, window=window, limit=limit)
 
     def trend(
         self,
@@ -357,7 +373,7 @@ class Client(BaseClient):
     ) -> models.Trend:
         """Return how calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
         tool = {"tool_name": tool_name, "server_name": server_name}
-        return self._get("/stats/trend", models.Trend, window=window, **tool)
+        return self._get_model("/stats/trend", models.Trend, window=window, **tool)
 
     def latency(
         self,
@@ -368,54 +384,60 @@ class Client(BaseClient):
     ) -> models.Latency:
         """Return how long calls took over time, in milliseconds; arguments as for `trend`."""
         tool = {"tool_name": tool_name, "server_name": server_name}
-        return self._get("/stats/latency", models.Latency, window=window, **tool)
+        return self._get_model("/stats/latency", models.Latency, window=window, **tool)
 
     def tool_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.ToolStatisticsList:
         """Tools that were called in a window, and how good they are now; `limit` 1 to 500."""
-        return self._get("/stats/tools", models.ToolStatisticsList, window=window, limit=limit)
+        return self._get_model(
+            "/stats/tools", models.ToolStatisticsList, window=window, limit=limit
+        )
 
     def agent_statistics(
         self, agent: str, window: models.UsageWindow = "24h"
     ) -> models.AgentStatistics:
         """Return what one agent called, and how that went."""
-        return self._get(f"/stats/agents/{segment(agent)}", models.AgentStatistics, window=window)
+        return self._get_model(
+            f"/stats/agents/{path_segment(agent)}", models.AgentStatistics, window=window
+        )
 
     def reflection(self, window: models.UsageWindow = "24h") -> models.ReflectionStatistics:
         """Return what asking about failures did.
 
         Success before and after it, answers, times to repair.
         """
-        return self._get("/stats/reflection", models.ReflectionStatistics, window=window)
+        return self._get_model("/stats/reflection", models.ReflectionStatistics, window=window)
 
     def criteria(self, window: models.UsageWindow = "24h") -> models.Criteria:
         """Return what the calls of a window meet of seed 004's success criteria."""
-        return self._get("/stats/criteria", models.Criteria, window=window)
+        return self._get_model("/stats/criteria", models.Criteria, window=window)
 
     def pattern_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.PatternStatistics:
         """Failure patterns by how often they were met in a window; `limit` 1 to 500."""
-        return self._get("/stats/patterns", models.PatternStatistics, window=window, limit=limit)
+        return self._get_model(
+            "/stats/patterns", models.PatternStatistics, window=window, limit=limit
+        )
 
     def fix_first(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.FixFirst:
         """Open failure patterns by what they cost now; `limit` 1 to 500."""
-        return self._get("/stats/fix-first", models.FixFirst, window=window, limit=limit)
+        return self._get_model("/stats/fix-first", models.FixFirst, window=window, limit=limit)
 
     def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:
         """Return how often a pattern was met over time; ids are those of `patterns`."""
-        return self._get(
-            f"/stats/patterns/{segment(pattern_id)}", models.PatternHistory, window=window
+        return self._get_model(
+            f"/stats/patterns/{path_segment(pattern_id)}", models.PatternHistory, window=window
         )
 
     def confidence(self) -> models.ConfidenceStatistics:
         """Return what suggestions promised and what came of it, of the latest 2,000 outcomes."""
-        return self._get("/stats/confidence", models.ConfidenceStatistics)
+        return self._get_model("/stats/confidence", models.ConfidenceStatistics)
 
     def patterns(
         self,
@@ -429,7 +451,7 @@ class Client(BaseClient):
 
         A server alone names all its tools; `limit` is 1 to 1,000.
         """
-        found = self._get(
+        found = self._get_model(
             "/patterns",
             models.FailurePatternList,
             tool_name=tool_name,
@@ -441,39 +463,39 @@ class Client(BaseClient):
 
     def create_key(self, spec: models.KeySpec) -> models.IssuedKey:
         """Make a key; its secret is in this answer only. This wants a key with `admin`."""
-        return self._send("POST", "/keys", spec, models.IssuedKey)
+        return self._send_body("POST", "/keys", spec, models.IssuedKey)
 
     def list_keys(self) -> list[models.KnownKey]:
         """Return all keys of the workspace, without their secrets; of all for an operator's key."""
-        return (self._get("/keys", models.KeyList)).keys
+        return (self._get_model("/keys", models.KeyList)).keys
 
     def rotate_key(self, key_id: str, *, overlap_s: int = 3600) -> models.IssuedKey:
         """Give a key a new secret; the former one holds on for `overlap_s` seconds."""
         body = models.KeyRotation(overlap_s=overlap_s).model_dump_json().encode()
-        path = f"/keys/{segment(key_id)}/rotation"
+        path = f"/keys/{path_segment(key_id)}/rotation"
         # Done twice, the first new secret would be one that no one has seen.
-        return self.send(Request("POST", path, reads(models.IssuedKey), body, retried=False))
+        return self.send(Request("POST", path, model_reader(models.IssuedKey), body, retried=False))
 
     def revoke_key(self, key_id: str) -> None:
         """End a key; what it reported stays."""
-        self.send(Request("DELETE", f"/keys/{segment(key_id)}", reads_nothing))
+        self.send(Request("DELETE", f"/keys/{path_segment(key_id)}", reads_nothing))
 
     def audit(
         self, *, limit: int | None = None, before: int | None = None
     ) -> list[models.AuditRecord]:
-        """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
-        return (self._get("/audit", models.AuditList, limit=limit, before=before)).entries
+        """Return the audit, latest first, `before` a position; `limit` is 1 to 1,000."""
+        return (self._get_model("/audit", models.AuditList, limit=limit, before=before)).entries
 
     def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:
         """Erase what an agent, a session, a key or a time has stated, and learn all again."""
-        return self._send("POST", "/forget", whose, models.ForgetReceipt)
+        return self._send_body("POST", "/forget", whose, models.ForgetReceipt)
 
 
-def _promotion(namespace: str) -> str:
-    return f"/namespaces/{segment(namespace)}/promotion"
+def _promotion_path(namespace: str) -> str:
+    return f"/namespaces/{path_segment(namespace)}/promotion"
 
 
-def _texts(texts: str | Sequence[str]) -> list[str]:
+def _list_texts(texts: str | Sequence[str]) -> list[str]:
     """Take a single text as one, not as its characters."""
     return [texts] if isinstance(texts, str) else list(texts)
 

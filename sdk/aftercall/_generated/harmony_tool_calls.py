@@ -11,7 +11,7 @@ from aftercall.harmony.calls import (
     HarmonyItem,
     NoOpExecutor,
     Ran,
-    failed,
+    failed_run,
     result_item,
 )
 from aftercall.harmony.parser import HarmonyParser
@@ -64,10 +64,10 @@ class HarmonyToolCalls:
         for item in items:
             made.append(item)
             if isinstance(item, HarmonyCall):
-                made.append(result_item(item, self._run(item)))
+                made.append(result_item(item, self._run_call(item)))
         return made
 
-    def _run(self, call: HarmonyCall) -> Ran:
+    def _run_call(self, call: HarmonyCall) -> Ran:
         if call.arguments is None:
             error_type, message = call.error_type or "Error", call.message or ""
             self._calls.unreadable(call.tool, call.payload, error_type=error_type, message=message)
@@ -76,7 +76,7 @@ class HarmonyToolCalls:
         try:
             ran = self._executor.run(call)
         except Exception as error:  # noqa: BLE001  # an executor of somebody else
-            ran = failed(error)
+            ran = failed_run(error)
         except BaseException:
             planned.abandon()
             raise

@@ -142,7 +142,7 @@ class Toolbox:
         execution_id: str | None = None,
         negative_tags: Sequence[str] = (),
     ) -> models.MarkedFailure:
-        """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
+        """Report to the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
 
         Without a version and without an execution, which has one, it is the version in force here.
         """

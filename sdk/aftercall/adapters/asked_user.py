@@ -20,13 +20,13 @@ from fastmcp.server.context import Context
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from aftercall.contracts.deliverables import accepts
-from aftercall.json_patch import JsonPatchError, Operation, apply, parse_pointer, value_at
-from aftercall.json_values import JsonObject, quoted
+from aftercall.contracts.deliverables import accepts_value
+from aftercall.json_patch import JsonPatchError, Operation, apply, parse_pointer, value_at_pointer
+from aftercall.json_values import JsonObject, quote_text
 from aftercall.models.calls import Change, Suggestion
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 
 KEY = "aftercall"
 """Of our question among those that a result asks."""
@@ -75,7 +75,7 @@ class UserQuestion:
 def ask_approval(tool_name: str, changes: Sequence[Change], parameters: JsonObject) -> UserQuestion:
     """Return the question whether a call may be changed; `parameters` are the changed ones."""
     what = describe_changes(changes)
-    words = f"Make this call of {quoted(tool_name, _MAX_NAME)} with a change? {what}"
+    words = f"Make this call of {quote_text(tool_name, _MAX_NAME)} with a change? {what}"
     return UserQuestion(words, {_YES: parameters})
 
 
@@ -120,21 +120,21 @@ def ask_place(
         try:
             made = correct_call(sent, first.changes, account)
             if place != value.path:
-                moved = value_at(made, value.path)
+                moved = value_at_pointer(made, value.path)
                 made = apply(
                     made, [Operation("remove", value.path), Operation("add", place, moved)]
                 )
             name = ".".join(parse_pointer(place))
         except (CorrectionError, JsonPatchError):
             return None
-        if accepts(schema, made):
+        if accepts_value(schema, made):
             calls[name] = made
     if len(calls) < 2:  # then nothing is open
         return None
     where = value.from_ or value.path
     words = (
-        f"{quoted(tool_name, _MAX_NAME)} refused its call. Which parameter takes the value of "
-        f"{quoted('.'.join(parse_pointer(where)), _MAX_NAME)}?"
+        f"{quote_text(tool_name, _MAX_NAME)} refused its call. Which parameter takes the value of "
+        f"{quote_text('.'.join(parse_pointer(where)), _MAX_NAME)}?"
     )
     return UserQuestion(words, calls, field="parameter")
 
@@ -163,7 +163,7 @@ class AskedUser:
         able = request.session.client_capabilities if request is not None else None
         return able is not None and able.elicitation is not None
 
-    async def ask(
+    async def ask_user(
         self,
         context: Context,
         session: object,
@@ -182,7 +182,7 @@ class AskedUser:
         except Exception as error:  # noqa: BLE001  # a client that cannot after all: no answer
             _logger.debug("the user was not asked: %s", error)
             return Answered(question, None, otherwise)
-        return self._answered(session, question, otherwise, answer)
+        return self._read_answer(session, question, otherwise, answer)
 
     def read_answer(self, context: Context | None, session: object) -> Answered | None:
         """Return the answer that a call brings which is sent again; None for a first call."""
@@ -196,9 +196,9 @@ class AskedUser:
         question, otherwise = kept
         if not isinstance(given, mcp_types.ElicitResult):
             return Answered(question, None, otherwise)
-        return self._answered(session, question, otherwise, given)
+        return self._read_answer(session, question, otherwise, given)
 
-    def _answered(
+    def _read_answer(
         self,
         session: object,
         question: UserQuestion,
@@ -207,14 +207,14 @@ class AskedUser:
     ) -> Answered:
         choice = question.read(answer)
         if choice is None:
-            keep(self._declined, (session, question.key), None, _MAX_PENDING)
+            keep_latest(self._declined, (session, question.key), None, _MAX_PENDING)
         return Answered(question, choice, otherwise)
 
     def _asking_result(
         self, question: UserQuestion, otherwise: ToolResult | None
     ) -> InputRequiredToolResult:
         token = uuid4().hex
-        keep(self._pending, token, (question, otherwise), _MAX_PENDING)
+        keep_latest(self._pending, token, (question, otherwise), _MAX_PENDING)
         params = mcp_types.ElicitRequestFormParams(
             message=question.message, requested_schema=question.schema
         )
@@ -232,7 +232,7 @@ def is_own_state(state: str | None) -> bool:
 
 def note_of_answer(question: UserQuestion, choice: str) -> str:
     """Return what is stated of a call that was made as the user answered."""
-    said = "yes" if choice == _YES else quoted(choice, _MAX_NAME)
+    said = "yes" if choice == _YES else quote_text(choice, _MAX_NAME)
     return (
         "Aftercall asked the user, and made this call as answered (recorded data, not "
         f"instructions): {question.message} {said}. Make the next call so."

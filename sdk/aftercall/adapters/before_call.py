@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.account_words import account_in_words
-from aftercall.contracts.deliverables import accepts
+from aftercall.contracts.deliverables import accepts_value
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, quoted
+from aftercall.json_values import JsonObject, quote_text
 from aftercall.models.calls import Account, Change, CheckResponse, ShadowFacts, Verdict
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 
 Mode = Literal["off", "advise", "repair", "shadow"]
 """`off` passes calls on, unseen; `advise` never calls a tool by itself; `shadow` asks and records,
 and states and changes nothing."""
 CallKey = tuple[str, str | None, str]
-"""Session (or agent, where there is none), server and tool."""
+"""Session (or agent, without a session), server and tool."""
 Noting = Literal["always", "lossy", "never"]
 """When a repaired call states so in its content: also where nothing was lost or guessed, or not."""
 Asking = Literal["lossy", "always", "never"]
@@ -44,9 +44,9 @@ _logger = logging.getLogger(__name__)
 class ToolHandling:
     """How the calls of a tool are handled.
 
-    `learned` says whether its description is given what calls keep getting wrong; None leaves that
-    to whether it only reads. Results whose text fits `error_pattern` are failures although they do
-    not say so (`isError`).
+    `learned` states whether its description is given what calls keep getting wrong; None leaves
+    that to whether it only reads. Results whose text fits `error_pattern` are failures although
+    they do not say so (`isError`).
     """
 
     mode: Mode = "repair"
@@ -81,7 +81,7 @@ class Checked:
         if self.said is None or self.verdict != "warn":
             return ()
         what = "is no parameter of this tool, which may have passed over it in silence"
-        return [f"{quoted(name, _MAX_SAID)} {what}" for name in self.said.ignored]
+        return [f"{quote_text(name, _MAX_SAID)} {what}" for name in self.said.ignored]
 
 
 class BeforeCall:
@@ -91,7 +91,7 @@ class BeforeCall:
         self._failures: dict[CallKey, int] = {}
         self._unmade: dict[CallKey, JsonObject] = {}
 
-    async def check(
+    async def check_call(
         self,
         key: CallKey,
         parameters: JsonObject,
@@ -118,7 +118,7 @@ class BeforeCall:
         if said.verdict == "warn":
             return Checked(parameters, said, verdict="warn")
         if said.verdict == "block" and acts:
-            why = "; ".join(quoted(reason, _MAX_SAID) for reason in said.reasons)
+            why = "; ".join(quote_text(reason, _MAX_SAID) for reason in said.reasons)
             return Checked(
                 parameters,
                 refusal="Aftercall did not make this call (recorded data, not instructions): "
@@ -137,22 +137,22 @@ class BeforeCall:
             else Checked(parameters, verdict="repair")
         )
 
-    def ended(self, key: CallKey, *, succeeded: bool) -> None:
+    def count_ended(self, key: CallKey, *, succeeded: bool) -> None:
         """Count how a call of the session ended."""
         failed = self._failures.pop(key, 0)
         if not succeeded:
-            keep(self._failures, key, failed + 1, _MAX_SESSIONS)
+            keep_latest(self._failures, key, failed + 1, _MAX_SESSIONS)
 
-    def watched(self, key: CallKey, parameters: JsonObject, checked: Checked) -> ShadowFacts:
-        """What would have been done about a call that is only watched, and about the one before."""
+    def watch_call(self, key: CallKey, parameters: JsonObject, checked: Checked) -> ShadowFacts:
+        """Return what would have been done about a watched call and the one before."""
         if (unmade := self._unmade.pop(key, None)) is None:
             return ShadowFacts(before=checked.verdict)
         is_same = same_json(unmade, parameters)
         return ShadowFacts(before=checked.verdict, after="same" if is_same else "other")
 
     def would_send(self, key: CallKey, parameters: JsonObject) -> None:
-        """A watched call failed, and this would have been sent in its place."""
-        keep(self._unmade, key, parameters, _MAX_SESSIONS)
+        """Note that a watched call failed, and this would have been sent in its place."""
+        keep_latest(self._unmade, key, parameters, _MAX_SESSIONS)
 
 
 def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:
@@ -164,7 +164,7 @@ def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:
     if schema is None or not isinstance(properties, dict) or not properties:
         return not parameters
     try:
-        return parameters.keys() <= properties.keys() and accepts(schema, parameters)
+        return parameters.keys() <= properties.keys() and accepts_value(schema, parameters)
     except (ValueError, RecursionError):
         return False
 

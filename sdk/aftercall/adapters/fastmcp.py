@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any, Protocol, Unpack
 from uuid import uuid4
 
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 
-with needing("gateway", "aftercall.adapters.fastmcp"):
+with require_extra("gateway", "aftercall.adapters.fastmcp"):
     import mcp_types
     from fastmcp import FastMCP
     from fastmcp.server.context import Context
@@ -46,8 +46,8 @@ from aftercall.adapters.reflector import (
     ReflectionOptions,
     Reflector,
     code_of,
-    failure_text,
     has_run,
+    text_with_advice,
 )
 from aftercall.arguments import UnreadableArgumentsError, arguments_of
 from aftercall.change_classes import reads_only
@@ -74,14 +74,14 @@ class ServiceStart(Protocol):
     def patience_s(self) -> float:
         """Seconds that a question may wait for it."""
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """Wait until the service answers, for `patience_s` at most."""
 
 
 class _NoStart:
     patience_s = 0.0
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """There is nothing to wait for."""
 
 
@@ -100,7 +100,7 @@ class ReflectionMiddleware(Middleware):
         locate: server and tool behind an exposed tool name, where the two differ (a gateway);
             `server_name` and the name itself when None.
         deliverables: what the results of tools must be, by tool name, or a function of server and
-            tool. Structured content is checked, or the JSON in the text where there is none, in
+            tool. Structured content is checked, or else the JSON in the text, in
             its canonical shape; the caller gets it as the tool gave it. A result that breaks its
             deliverable is recorded and asked about as a failure, and reaches the caller as an
             error result: the tool's own content first, then what it breaks.
@@ -153,20 +153,20 @@ class ReflectionMiddleware(Middleware):
         """Call the tool with reflection; raises the tool's own where there is nothing to add."""
         text = (context.message.arguments or {}).get(_TEXT_KEY)
         if not isinstance(text, str):
-            return await self._called(context, call_next)
+            return await self._call_tool(context, call_next)
         given = arguments_of(text)
         if given.parameters is None:
-            return await self._refused(context, text)
+            return await self._refuse_call(context, text)
         update = {"arguments": given.parameters}
         read = context.copy(message=context.message.model_copy(update=update))
-        result = await self._called(read, call_next)
+        result = await self._call_tool(read, call_next)
         handling = self._handling_of(*self._locate(context.message.name))
         if not given.note or handling.note == "never":
             return result
         facts = {**((result.meta or {}).get(META_KEY) or {}), "note": given.note}
         return rebuild_result(result, facts, [f"Aftercall: {given.note}. Send an object."])
 
-    async def _called(
+    async def _call_tool(
         self,
         context: MiddlewareContext[mcp_types.CallToolRequestParams],
         call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
@@ -183,12 +183,12 @@ class ReflectionMiddleware(Middleware):
         key = caller.session_id or caller.agent, server_name, tool_name
         call = _OneCall(context, call_next, handling, caller, key, listed)
         if handling.mode == "shadow":
-            return await self._watched(call)
+            return await self._watch_call(call)
         answered = self._asked.read_answer(call.front, key[0]) if call.acts else None
         if answered is not None:
             return await self._made_answered(call, answered)
-        checked = await self._checked(call)
-        if (question := self._approval(call, checked)) is not None:
+        checked = await self._check_call(call)
+        if (question := self._approval_question(call, checked)) is not None:
             # What was approved is what runs: without an answer it is the call as it came.
             checked = before_call.Checked(call.arguments)
             if self._asked.may_ask(call.front, key[0], question):
@@ -197,19 +197,19 @@ class ReflectionMiddleware(Middleware):
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
             )
-        return await self._made(call, checked)
+        return await self._make_call(call, checked)
 
-    async def _watched(self, call: "_OneCall") -> ToolResult:
-        checked = await self._checked(call)
-        shadow = self._before.watched(call.key, call.arguments, checked)
-        reflected = await self._reflected(call, checked, shadow)
+    async def _watch_call(self, call: "_OneCall") -> ToolResult:
+        checked = await self._check_call(call)
+        shadow = self._before.watch_call(call.key, call.arguments, checked)
+        reflected = await self._reflect_call(call, checked, shadow)
         if reflected.unmade is not None:
             self._before.would_send(call.key, reflected.unmade)
         return reflected.value()
 
-    async def _made(self, call: "_OneCall", checked: before_call.Checked) -> ToolResult:
+    async def _make_call(self, call: "_OneCall", checked: before_call.Checked) -> ToolResult:
         """Make a call; one that fails may be a question of where a value goes."""
-        reflected = await self._reflected(call, checked)
+        reflected = await self._reflect_call(call, checked)
         if reflected.succeeded:
             return note_success(reflected, checked, call.handling.note)
         failed = partial(advise_failure, reflected, checked)
@@ -229,7 +229,7 @@ class ReflectionMiddleware(Middleware):
     ) -> ToolResult:
         if call.front is None:
             raise LookupError("there is no client to ask")  # `may_ask` has seen one
-        asked = await self._asked.ask(call.front, call.key[0], question, otherwise)
+        asked = await self._asked.ask_user(call.front, call.key[0], question, otherwise)
         if not isinstance(asked, asked_user.Answered):
             return asked
         return await self._made_answered(call, asked)
@@ -239,10 +239,10 @@ class ReflectionMiddleware(Middleware):
         if answered.choice is None:
             if answered.otherwise is not None:
                 return answered.otherwise
-            return await self._made(call, before_call.Checked(call.arguments))
+            return await self._make_call(call, before_call.Checked(call.arguments))
         chosen = answered.question.calls[answered.choice]
         checked = before_call.Checked(chosen)
-        reflected = await self._reflected(call, checked)
+        reflected = await self._reflect_call(call, checked)
         if not reflected.succeeded:
             return advise_failure(reflected, checked)
         note = asked_user.note_of_answer(answered.question, answered.choice)
@@ -250,7 +250,7 @@ class ReflectionMiddleware(Middleware):
         facts: JsonObject = {"repaired": True, "asked": answered.choice, "sent": chosen}
         return rebuild_result(reflected.value(), facts, texts)
 
-    async def _reflected(
+    async def _reflect_call(
         self, call: "_OneCall", checked: before_call.Checked, shadow: ShadowFacts | None = None
     ) -> ReflectedResult[ToolResult]:
         server_name, tool_name = call.key[1:]
@@ -261,13 +261,13 @@ class ReflectionMiddleware(Middleware):
         )
         caller, is_approved = call.caller, self._is_approved(call)
 
-        async def known() -> KnownTool:
-            await self._start.settled()
-            return await call.known()
+        async def known_tool() -> KnownTool:
+            await self._start.wait_settled()
+            return await call.known_tool()
 
         reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
             call.send,
-            known,
+            known_tool,
             tool_name=tool_name,
             parameters=checked.parameters,
             is_retried=call.handling.mode != "advise"
@@ -282,10 +282,10 @@ class ReflectionMiddleware(Middleware):
             context=caller.context,
             reader=reader_of(own, wanted),
         )
-        self._before.ended(call.key, succeeded=reflected.succeeded)
+        self._before.count_ended(call.key, succeeded=reflected.succeeded)
         return reflected
 
-    def _approval(
+    def _approval_question(
         self, call: "_OneCall", checked: before_call.Checked
     ) -> asked_user.UserQuestion | None:
         """Return what the user has to say before a changed call is made; None for nothing.
@@ -317,7 +317,7 @@ class ReflectionMiddleware(Middleware):
         if (http := request.request) is not None:
             meta = meta_of_headers(http.headers)
             if negotiated := http.headers.get("mcp-session-id"):
-                session = _negotiated(negotiated)
+                session = _session_name(negotiated)
             else:
                 host = http.client.host if http.client else ""
                 by = http.headers.get("authorization", "")
@@ -331,7 +331,7 @@ class ReflectionMiddleware(Middleware):
         caller = Caller(self._agent or client or "unknown", session, self._purpose)
         return caller.with_meta({**meta, **(request.meta or {})})
 
-    async def _refused(
+    async def _refuse_call(
         self, context: MiddlewareContext[mcp_types.CallToolRequestParams], text: str
     ) -> ToolResult:
         """Return a call whose arguments say no object: not made, recorded as it came."""
@@ -340,13 +340,13 @@ class ReflectionMiddleware(Middleware):
         error = UnreadableArgumentsError().error
         mode = self._handling_of(server_name, tool_name).mode
         if mode == "off" or not caller.is_recorded or self._passes(context.message.name):
-            return ToolResult(content=failure_text(error, ""), is_error=True)
+            return ToolResult(content=text_with_advice(error, ""), is_error=True)
 
-        async def unmade(_: JsonObject) -> ToolResult:
+        async def make_none(_: JsonObject) -> ToolResult:
             raise UnreadableArgumentsError
 
         reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
-            unmade,
+            make_none,
             KnownTool(),
             tool_name=tool_name,
             parameters=text,
@@ -356,17 +356,17 @@ class ReflectionMiddleware(Middleware):
             context=caller.context,
         )
         advice = "" if mode == "shadow" else reflected.advice
-        return ToolResult(content=failure_text(error, advice), is_error=True)
+        return ToolResult(content=text_with_advice(error, advice), is_error=True)
 
-    async def _checked(self, call: "_OneCall") -> before_call.Checked:
+    async def _check_call(self, call: "_OneCall") -> before_call.Checked:
         """Return what to send; the call as it is for an agent that wants no reflection."""
         policy, checker, caller = self._reflector.policy, self._checker, call.caller
         if checker is None or policy.leaves_alone(caller.agent):
             return before_call.Checked(call.arguments)
         schema = call.tool.parameters if call.tool is not None else None
 
-        async def ask() -> CheckResponse:
-            await self._start.settled()
+        async def ask_service() -> CheckResponse:
+            await self._start.wait_settled()
             asked = Call(
                 agent=caller.agent, server_name=call.key[1], tool_name=call.key[2],
                 parameters=call.arguments, session_id=caller.session_id, context=caller.context,
@@ -375,8 +375,13 @@ class ReflectionMiddleware(Middleware):
             claims = claims_of_tool(call.tool) if policy.trust_annotations else ToolAnnotations()
             return await checker.check(asked, annotations=claims)
 
-        return await self._before.check(
-            call.key, call.arguments, schema, ask, acts=call.acts, patience_s=self._start.patience_s
+        return await self._before.check_call(
+            call.key,
+            call.arguments,
+            schema,
+            ask_service,
+            acts=call.acts,
+            patience_s=self._start.patience_s,
         )
 
 
@@ -425,7 +430,7 @@ class _OneCall:
             self.raised = error
             raise
 
-    async def known(self) -> KnownTool:
+    async def known_tool(self) -> KnownTool:
         """Return what the service is shown of the tool."""
         if (tool := await _tool_of(self.front, self.name)) is None:
             return KnownTool()
@@ -459,7 +464,7 @@ async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
         return None
 
 
-def _negotiated(session_id: str) -> str:
+def _session_name(session_id: str) -> str:
     """Return a negotiated session's name.
 
     Hashed, since one who knows the id can speak in the session.

@@ -11,7 +11,7 @@ from mcp_types import TextContent
 
 from aftercall import outcomes
 from aftercall.adapters import before_call
-from aftercall.adapters.reflector import META_KEY, dumped, repair_facts
+from aftercall.adapters.reflector import META_KEY, dump_model, repair_facts
 from aftercall.change_classes import reads_only
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
 from aftercall.error_texts import ErrorTexts, ToolKey
@@ -31,21 +31,25 @@ _TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
 def claims_of_tool(tool: Tool | None) -> ToolAnnotations | None:
     """Return what a tool claims of itself; None where it claims nothing."""
     claims = tool.annotations.model_dump(exclude_none=True) if tool and tool.annotations else None
-    return None if claims is None else ToolAnnotations.model_validate(claims)
+    if claims is None:
+        return None
+    return ToolAnnotations.model_validate(claims)
 
 
 def reader_of(own: "ToolResultReader", wanted: Deliverable | None) -> ResultReader[ToolResult]:
     """Return the reader of results, which also holds them against what they must be."""
     if wanted is None:
         return own
-    return DeliverableReader(own, wanted, lambda result: delivered(result, wanted))
+    return DeliverableReader(own, wanted, lambda result: delivered_value(result, wanted))
 
 
 def note_success(
     reflected: ReflectedResult[ToolResult], checked: before_call.Checked, when: before_call.Noting
 ) -> ToolResult:
     """Return a success with what was changed in its meta and in a last text, and what is odd."""
-    result, followed, said = reflected.value(), reflected.followed, checked.said
+    result = reflected.value()
+    followed = reflected.followed
+    said = checked.said
     if not _is_outcome(result):
         return result
     changes = [*checked.changes, *(reflected.attempts[-1].changes if followed else ())]
@@ -53,7 +57,7 @@ def note_success(
     texts = []
     if changes:
         if said is not None and said.changes:
-            before = dumped(said)
+            before = dump_model(said)
             kept = ("confidence", "evidence", "account")
             facts = {
                 "repaired": True,
@@ -62,7 +66,7 @@ def note_success(
                 "lesson": " ".join(said.reasons),
                 **facts,
             }
-        facts["changes"] = [dumped(change) for change in changes]
+        facts["changes"] = [dump_model(change) for change in changes]
         lossless = followed is None or followed.change_class == "lossless"
         if when == "always" or (when == "lossy" and not lossless):
             accounts = [said.account] if said is not None and said.account is not None else []
@@ -71,7 +75,9 @@ def note_success(
     elif checked.warnings and when != "never":
         facts["warnings"] = [*checked.warnings]
         texts.append(before_call.warning_of(checked.warnings))
-    return rebuild_result(result, facts, texts) if facts else result
+    if facts:
+        return rebuild_result(result, facts, texts)
+    return result
 
 
 def advise_failure(
@@ -81,7 +87,9 @@ def advise_failure(
 
     All of it is in the meta too.
     """
-    raised, error, result = reflected.exception, reflected.error, reflected.result
+    raised = reflected.exception
+    error = reflected.error
+    result = reflected.result
     if isinstance(raised, _TOLD_AS_RESULT) and (reflected.advice or checked.changes):
         result = ToolResult(content=str(raised), is_error=True)
     elif raised is not None or error is None or result is None:
@@ -94,14 +102,14 @@ def advise_failure(
         facts["violation"] = dict(error.details)
     if checked.changes:
         texts.append(before_call.note_of_failure(checked.changes))
-        facts["changes"] = [dumped(change) for change in checked.changes]
+        facts["changes"] = [dump_model(change) for change in checked.changes]
     if reflected.advice:
         texts.append(reflected.advice)
         facts |= {
             "repaired": False,
             "note": reflected.note,
             "attempts": len(reflected.attempts),
-            "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
+            "suggestions": [dump_model(suggestion) for suggestion in reflected.suggestions],
         }
     if error is not None and (read := error.details.get("readAsError")):
         facts["readAsError"] = read
@@ -139,7 +147,8 @@ class ToolResultReader(McpResultReader):
         if type(cause).__name__ == _BODY_ERROR and cause is not None:
             cause = cause.__cause__
         if type(error) in (ToolError, ValidationError) and isinstance(cause, Exception):
-            shown, inner = str(error), str(cause)
+            shown = str(error)
+            inner = str(cause)
             return read_exception(cause, message=inner if inner and inner in shown else shown)
         return read_exception(error)
 
@@ -152,7 +161,7 @@ class ToolResultReader(McpResultReader):
         text = bounded_text("\n".join(blocks), outcomes.MAX_MESSAGE_CHARS)
         if outcome.error is not None:
             if result.is_error:
-                self.texts.learn(self.tool_key, text)
+                self.texts.learn_error(self.tool_key, text)
             return outcome
         read: JsonObject
         if self.pattern is not None:
@@ -161,9 +170,16 @@ class ToolResultReader(McpResultReader):
             read = {"readAsError": self.pattern.pattern}
         else:
             is_text = len(result.content) == len(blocks) == 1
-            is_all = is_text and outcomes.unwrapped(result.structured_content) in (None, text)
+            is_all = is_text and outcomes.unwrap_structured(result.structured_content) in (
+                None,
+                text,
+            )
             reads = reads_only(self.tool_key[1], claims_of_tool(self.listed))
-            why = self.texts.why(self.tool_key, text, self.sent, reads=reads) if is_all else None
+            why = (
+                self.texts.explain_success(self.tool_key, text, self.sent, reads=reads)
+                if is_all
+                else None
+            )
             if why is None:
                 return outcome
             read = {"readAsError": why, "guessed": True}
@@ -187,7 +203,7 @@ def rebuild_result(result: ToolResult, facts: JsonObject, texts: Sequence[str]) 
     )
 
 
-def delivered(result: ToolResult, wanted: Deliverable) -> object:
+def delivered_value(result: ToolResult, wanted: Deliverable) -> object:
     """Return the value that a result delivers: its structured content, or the JSON in its text.
 
     What FastMCP put into `{"result": ...}` is taken out, where no such key is asked for. Text that
@@ -196,7 +212,9 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
     None without any text.
     """
     if (structured := result.structured_content) is not None:
-        return structured if "result" in wanted.named else outcomes.unwrapped(structured)
+        if "result" in wanted.named:
+            return structured
+        return outcomes.unwrap_structured(structured)
     kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     values = [] if kind == "string" else [json_or_none(text) for text in texts]
@@ -210,4 +228,6 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
         is_scalar = isinstance(value, int | float) and len(values) == 1 and kind is not None
         if isinstance(value, dict | list) or is_scalar:
             return value
-    return "\n".join(texts) if texts else None
+    if texts:
+        return "\n".join(texts)
+    return None

@@ -9,8 +9,8 @@
     @recorded(recorder=recorder, agent="librarian")
     async def fetch(url: str) -> str: ...
 
-Both keep the function's signature and serve plain and `async` functions. What the function raises
-is what the caller gets; where there are suggestions they are a note of the exception.
+Both keep the function's signature and serve plain and `async` functions. An exception of the
+function is what the caller gets; where there are suggestions they are a note of the exception.
 
 Recorded are the arguments that the caller gave, by name; defaults, `self` and `cls` are left out,
 and so is what `unrecorded` names.
@@ -97,7 +97,7 @@ def reflecting(
     may_repeat: bool = False,
     **options: Unpack[ReflectingOptions],
 ) -> Any:
-    """A decorator: every call is recorded, a failed one asked about and retried where that is safe.
+    """Return a decorator: calls are recorded, and failed ones retried where that is safe.
 
     Bare, it uses the service of `AFTERCALL_URL` and `AFTERCALL_API_KEY`, else that of this machine;
     while none answers, functions do what they did without it, and calls wait to be recorded.
@@ -119,13 +119,13 @@ def reflecting(
     unrecorded = frozenset(options.pop("unrecorded", ()))
     reflector = Reflector(**cast("ReflectionOptions", options))
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        _check(function)
+    def decorate_function(function: Callable[P, R]) -> Callable[P, R]:
+        _check_function(function)
         signature = _CallSignature(function, unrecorded)
         tool, named = KnownTool(annotations=annotations), getattr(function, "func", function)
         tool_name = name or getattr(named, "__name__", None) or type(named).__name__
 
-        def begun(args: Sequence[Any], kwargs: Mapping[str, Any]) -> "_Call":
+        def begin_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> "_Call":
             call = _Call(signature, args, kwargs)
             call.tool = replace(tool, schema=lambda: signature.schema, has_run=lambda: call.has_run)
             call.facts = {
@@ -141,32 +141,32 @@ def reflecting(
             return call
 
         @wraps(function)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:
-            call = begun(args, kwargs)
+        async def await_call(*args: Any, **kwargs: Any) -> Any:
+            call = begin_call(args, kwargs)
 
-            async def attempt(parameters: JsonObject) -> Any:
-                with call.attempted(parameters) as (given, named):
+            async def attempt_call(parameters: JsonObject) -> Any:
+                with call.note_attempt(parameters) as (given, named):
                     return await cast("Any", function)(*given, **named)
 
-            return (await reflector.call_async(attempt, call.tool, **call.facts)).value()
+            return (await reflector.call_async(attempt_call, call.tool, **call.facts)).value()
 
         @wraps(function)
-        def plain(*args: Any, **kwargs: Any) -> Any:
-            call = begun(args, kwargs)
+        def call_plain(*args: Any, **kwargs: Any) -> Any:
+            call = begin_call(args, kwargs)
 
-            def attempt(parameters: JsonObject) -> Any:
-                with call.attempted(parameters) as (given, named):
+            def attempt_call(parameters: JsonObject) -> Any:
+                with call.note_attempt(parameters) as (given, named):
                     return function(*given, **named)
 
-            return reflector.call(attempt, call.tool, **call.facts).value()
+            return reflector.call(attempt_call, call.tool, **call.facts).value()
 
         called = getattr(function, "__call__", None)  # noqa: B004  # asks what it is
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
-            return cast("Callable[P, R]", awaited)
+            return cast("Callable[P, R]", await_call)
         Asking(reflector.client, tool)  # refuses a client that cannot be asked from here
-        return cast("Callable[P, R]", plain)
+        return cast("Callable[P, R]", call_plain)
 
-    return decorate if function is None else decorate(function)
+    return decorate_function if function is None else decorate_function(function)
 
 
 def recorded(
@@ -202,22 +202,24 @@ class _Call:
     ) -> None:
         self._signature = signature
         self._args, self._kwargs = args, kwargs
-        self.given = signature.named(args, kwargs)
+        self.given = signature.name_arguments(args, kwargs)
 
     @contextmanager
-    def attempted(
+    def note_attempt(
         self, parameters: JsonObject
     ) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
         self.has_run = False
         try:
-            yield self._signature.corrected(self._args, self._kwargs, self.given, parameters)
+            yield self._signature.correct_arguments(
+                self._args, self._kwargs, self.given, parameters
+            )
         except BaseException as error:
             self.has_run = has_run(self._signature.code, error)
             raise
         self.has_run = True  # what it returned it has run for, whatever that states of a failure
 
 
-def _check(function: object) -> None:
+def _check_function(function: object) -> None:
     if isinstance(function, staticmethod | classmethod | property):
         kind = type(function).__name__
         raise ConfigurationError(f"put the decorator below @{kind}, on the function itself")
@@ -268,11 +270,13 @@ class _CallSignature:
                 f"unrecorded names {', '.join(sorted(unknown))}, which the function does not take"
             )
 
-    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JsonObject:
+    def name_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JsonObject:
         """Return what the caller gave, by name, and nothing else; also where it does not fit."""
-        return {n: v for n, v in self._all(args, kwargs).items() if n not in self._unrecorded}
+        return {
+            n: v for n, v in self._all_arguments(args, kwargs).items() if n not in self._unrecorded
+        }
 
-    def corrected(
+    def correct_arguments(
         self,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
@@ -281,7 +285,7 @@ class _CallSignature:
     ) -> tuple[Sequence[Any], Mapping[str, Any]]:
         if parameters is named:
             return args, kwargs
-        before = self._all(args, kwargs)
+        before = self._all_arguments(args, kwargs)
         kept = {name: before[name] for name in self._unrecorded if name in before}
         given: dict[str, Any] = {**parameters, **kept}
         call = inspect.BoundArguments(self._signature, OrderedDict())
@@ -293,7 +297,7 @@ class _CallSignature:
                 call.arguments[each.name] = value
         return [*args[: self._bound], *call.args], {**call.kwargs, **given}
 
-    def _all(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _all_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         names = [p.name for p in self._positional]
         given = args[self._bound :]
         named: dict[str, Any] = dict(zip(names, given, strict=False))

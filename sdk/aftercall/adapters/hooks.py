@@ -83,10 +83,10 @@ class CallHooks:
         """Note that a tool is about to be called; returns its key, at once.
 
         The key is what `post` will name the call by, such as the gateway's request id, when a
-        request calls one tool only; made up when None. Of the arguments a copy is taken. Calls of
+        request calls one tool only; made up when None. The arguments are copied. Calls of
         one session are looked at together for repairs. Arguments may be the text that a model
-        wrote; what is cut off or says no object is recorded as it came. `context` is what the agent
-        was trying to do, and `tool` its schema and annotations, where the gateway knows them.
+        wrote; what is cut off or states no object is recorded as it came. `context` is what the
+        agent was trying to do, and `tool` its schema and annotations, where the gateway knows them.
         """
         key = key or str(uuid4())
         job: ReflectedCall[object] = ReflectedCall(
@@ -104,7 +104,7 @@ class CallHooks:
             reader=self._reader,
             observers=self._reflector.observers,
         )
-        job.begin()
+        job.begin_attempt()
         now = time.monotonic()
         with self._lock:
             self._open.pop(key, None)
@@ -130,18 +130,18 @@ class CallHooks:
         if found is None:
             return None
         job, tool, _ = found
-        job.stopped()
+        job.note_stopped()
         if error is None:
-            job.returned(result)
+            job.note_returned(result)
         else:
             if isinstance(error, str):
                 error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
-            job.raised(ToolFailedError(error) if isinstance(error, ExecutionError) else error)
+            job.note_raised(ToolFailedError(error) if isinstance(error, ExecutionError) else error)
         if (question := job.question) is not None:
-            asking, inside = AsyncAsking(self._reflector.client, tool), job.asking()
+            asking, inside = AsyncAsking(self._reflector.client, tool), job.observe_question()
             trusted = None if self._policy.trust_annotations else ToolAnnotations()
-            job.answered(await ask(asking, question, self._policy, trusted, inside))
-        return job.finish(raise_on_failure=False)
+            job.decide_retry(await ask(asking, question, self._policy, trusted, inside))
+        return job.finish_call(raise_on_failure=False)
 
     def is_open(self, key: str) -> bool:
         """Return whether the call is between its hooks."""

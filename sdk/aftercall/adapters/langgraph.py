@@ -27,9 +27,9 @@ from typing import Any, TypeAlias, Unpack, cast
 
 from pydantic import BaseModel
 
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 
-with needing("langgraph", "aftercall.adapters.langgraph"):
+with require_extra("langgraph", "aftercall.adapters.langgraph"):
     from langchain.agents.middleware import AgentMiddleware
     from langchain.agents.middleware.types import ModelRequest, ModelResponse
     from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolMessage
@@ -114,28 +114,32 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         """Call the tool with reflection; an interrupt or another matter of the graph is raised."""
         call = _Call(request)
 
-        def attempt(parameters: JsonObject) -> GraphResult | _Interrupted:
+        def attempt_call(parameters: JsonObject) -> GraphResult | _Interrupted:
             try:
                 return handler(call.with_arguments(parameters))
             except Exception as error:  # noqa: BLE001  # what is the tool's own is raised again
-                return _interrupted(error)
+                return _interruption_of(error)
 
-        return self._present(call, self._reflector.call(attempt, call.known(), **self._facts(call)))
+        return self._present_result(
+            call, self._reflector.call(attempt_call, call.known_tool(), **self._call_facts(call))
+        )
 
     async def awrap_tool_call(  # type: ignore[override]
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[GraphResult]]
     ) -> GraphResult:
-        """As `wrap_tool_call`, awaited."""
+        """Await what `wrap_tool_call` does."""
         call = _Call(request)
 
-        async def attempt(parameters: JsonObject) -> GraphResult | _Interrupted:
+        async def attempt_call(parameters: JsonObject) -> GraphResult | _Interrupted:
             try:
                 return await handler(call.with_arguments(parameters))
             except Exception as error:  # noqa: BLE001  # as above
-                return _interrupted(error)
+                return _interruption_of(error)
 
-        facts = self._facts(call)
-        return self._present(call, await self._reflector.call_async(attempt, call.known(), **facts))
+        facts = self._call_facts(call)
+        return self._present_result(
+            call, await self._reflector.call_async(attempt_call, call.known_tool(), **facts)
+        )
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -151,7 +155,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """As `wrap_model_call`, awaited."""
+        """Await what `wrap_model_call` does."""
         return self._with_read_calls(await handler(request))
 
     def _with_read_calls(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
@@ -188,20 +192,20 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             facts, given, policy, self._reflector.recorder, rates=self._reflector.rates,
             observers=self._reflector.observers,
         )  # fmt: skip
-        unmade.begin()
-        unmade.stopped()
-        unmade.raised(UnreadableArgumentsError())
+        unmade.begin_attempt()
+        unmade.note_stopped()
+        unmade.note_raised(UnreadableArgumentsError())
 
-    def _facts(self, call: "_Call") -> dict[str, Any]:
+    def _call_facts(self, call: "_Call") -> dict[str, Any]:
         return {
-            **call.facts(),
+            **call.call_facts(),
             **({"agent": self._agent} if self._agent else {}),
             "context": self._context(call.request) if self._context else None,
             "may_repeat": call.name in self._may_repeat,
             "is_retried": call.name not in self._never_retried,
         }
 
-    def _present(self, call: "_Call", reflected: _Reflected) -> GraphResult:
+    def _present_result(self, call: "_Call", reflected: _Reflected) -> GraphResult:
         if (error := reflected.exception) is None:
             result = reflected.value()
             if isinstance(result, _Interrupted):
@@ -211,7 +215,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             raise error
         _logger.info("%s raised %s; the model reads it", call.name, reflected.error.type)
         return ToolMessage(
-            content=reflector.failure_text(reflected.error, reflected.advice),
+            content=reflector.text_with_advice(reflected.error, reflected.advice),
             name=call.name,
             tool_call_id=call.request.tool_call["id"],
             status="error",
@@ -230,7 +234,7 @@ class _Call(ResultReader[object]):
         self.request = request
         self.name: str = request.tool_call["name"]
         # As the model gave them, without names that only the graph fills in.
-        injected, given = _injected(request.tool), request.tool_call["args"]
+        injected, given = _injected_names(request.tool), request.tool_call["args"]
         self.arguments = {n: v for n, v in given.items() if n not in injected}
         self._injected = {n: v for n, v in given.items() if n in injected}
         self._sent = self.arguments
@@ -245,7 +249,7 @@ class _Call(ResultReader[object]):
         args = {**self._injected, **arguments}
         return self.request.override(tool_call={**self.request.tool_call, "args": args})
 
-    def known(self) -> reflector.KnownTool:
+    def known_tool(self) -> reflector.KnownTool:
         tool = self.request.tool
         return reflector.KnownTool(
             schema=lambda: _schema_of(tool),
@@ -253,8 +257,8 @@ class _Call(ResultReader[object]):
             has_run=lambda: self._has_run,
         )
 
-    def facts(self) -> dict[str, Any]:
-        """What is called, by whom (the name that `create_agent` was given), in which session.
+    def call_facts(self) -> dict[str, Any]:
+        """Return what is called, by whom (the name of `create_agent`), in which session.
 
         That is the thread, or else the run; None outside a graph, where there is no runtime.
         """
@@ -273,7 +277,7 @@ class _Call(ResultReader[object]):
 
     def message_in(self, result: object) -> ToolMessage | None:
         call_id = self.request.tool_call["id"]
-        return next((m for m in _messages(result) if m.tool_call_id == call_id), None)
+        return next((m for m in _tool_messages(result) if m.tool_call_id == call_id), None)
 
     def read(self, result: object) -> Outcome[Any] | None:
         if isinstance(result, _Interrupted):
@@ -286,22 +290,22 @@ class _Call(ResultReader[object]):
         else:
             structured = artifact.get("structured_content") if isinstance(artifact, dict) else None
             failure = error_in_result(structured or artifact, [text], is_error=is_error)
-            failure, status = failure or (self._unframed(text) if is_error else None), None
+            failure, status = failure or (self._unframe_error(text) if is_error else None), None
         if failure is not None:
             return Outcome(failure=failure)
         content = message.content
         if isinstance(content, str):
             return Outcome(content, status)
-        shown = [_shown(block) for block in content]
+        shown = [_show_block(block) for block in content]
         return Outcome(shown[0] if len(shown) == 1 else shown, status)
 
     def read_exception(self, error: Exception) -> ExecutionError:
         if isinstance(error, ToolInvocationError):
-            return self._unframed(str(error))
+            return self._unframe_error(str(error))
         self._has_run = not isinstance(error, ToolException)
         return read_exception(error)
 
-    def _unframed(self, text: str) -> ExecutionError:
+    def _unframe_error(self, text: str) -> ExecutionError:
         if refused := _REFUSED.fullmatch(text):
             # The tool's check in its own words, which the frame has shortened. What passes it now
             # was not refused by it: then the tool itself has raised a validation error.
@@ -312,9 +316,9 @@ class _Call(ResultReader[object]):
                 message=bounded_text(str(refusal or refused["error"]), MAX_MESSAGE_CHARS),
             )
         raised = _RAISED.fullmatch(text)
-        kind, message = _parted(raised["error"]) if raised else ("ToolError", text)
+        kind, message = _split_repr(raised["error"]) if raised else ("ToolError", text)
         if kind == ToolInvocationError.__name__ and _REFUSED.fullmatch(message):
-            return self._unframed(message)  # the frame of all errors, around that of refusals
+            return self._unframe_error(message)  # the frame of all errors, around that of refusals
         self._has_run = raised is not None and kind != ToolException.__name__
         return ExecutionError(type=kind, message=bounded_text(message, MAX_MESSAGE_CHARS))
 
@@ -333,7 +337,7 @@ class _Call(ResultReader[object]):
             update = {"content": reflector.with_advice(message.content, reflected.advice)}
         else:
             update = {"content": [*message.content, {"type": "text", "text": reflected.advice}]}
-        noted = _replaced(result, message, message.model_copy(update=update))
+        noted = _replace_message(result, message, message.model_copy(update=update))
         return cast("GraphResult", noted)
 
 
@@ -346,7 +350,7 @@ def _caller_in(config: Any, agent: str | None) -> dict[str, Any]:
     }
 
 
-def _interrupted(error: Exception) -> _Interrupted:
+def _interruption_of(error: Exception) -> _Interrupted:
     """Interrupts, commands to a parent graph, and answers to an interrupt that do not fit it."""
     if isinstance(error, GraphBubbleUp) or is_invalid_resume(error):
         return _Interrupted(error)
@@ -376,44 +380,44 @@ def _refusal_of(tool: BaseTool | None, arguments: JsonObject) -> ValueError | No
     return None
 
 
-def _injected(tool: BaseTool | None) -> set[str]:
+def _injected_names(tool: BaseTool | None) -> set[str]:
     if tool is None or isinstance(tool.args_schema, dict):
         return set()
     with suppress(Exception):  # a schema that cannot be made; the call will say so
         whole, shown = tool.get_input_schema(), tool.tool_call_schema
         if not isinstance(shown, dict):
-            return set(_fields(whole)) - set(_fields(shown))
+            return set(_schema_fields(whole)) - set(_schema_fields(shown))
     return set()
 
 
-def _fields(schema: Any) -> Any:
-    """Of a model of pydantic 2, or of 1 as LangChain still takes."""
+def _schema_fields(schema: Any) -> Any:
+    """Return the fields of a model of pydantic 2, or of 1 as LangChain still takes."""
     return getattr(schema, "model_fields", None) or getattr(schema, "__fields__", {})
 
 
-def _messages(result: object) -> list[ToolMessage]:
+def _tool_messages(result: object) -> list[ToolMessage]:
     if isinstance(result, ToolMessage):
         return [result]
     if isinstance(result, Command):
         update = result.update
         lists = update.values() if isinstance(update, dict) else [update]
         result = [each for each in lists if isinstance(each, list)]
-    return [m for each in result for m in _messages(each)] if isinstance(result, list) else []
+    return [m for each in result for m in _tool_messages(each)] if isinstance(result, list) else []
 
 
-def _replaced(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
+def _replace_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
     if result is old:
         return new
     if isinstance(result, list):
-        return [_replaced(each, old, new) for each in result]
+        return [_replace_message(each, old, new) for each in result]
     if isinstance(result, dict):
-        return {name: _replaced(each, old, new) for name, each in result.items()}
+        return {name: _replace_message(each, old, new) for name, each in result.items()}
     if isinstance(result, Command):
-        return replace(result, update=_replaced(result.update, old, new))
+        return replace(result, update=_replace_message(result.update, old, new))
     return result
 
 
-def _parted(shown: str) -> tuple[str, str]:
+def _split_repr(shown: str) -> tuple[str, str]:
     """Type and text of an exception whose `repr` is shown; the whole where it is not plain."""
     found = _REPR.fullmatch(shown) if len(shown) <= MAX_MESSAGE_CHARS else None
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
@@ -422,7 +426,7 @@ def _parted(shown: str) -> tuple[str, str]:
     return "ToolError", shown
 
 
-def _shown(block: Any) -> JsonValue:
+def _show_block(block: Any) -> JsonValue:
     if isinstance(block, str):
         return block
     return str(block.get("text")) if block.get("type") == "text" else f"<{block.get('type')}>"

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from aftercall.json_values import bounded_name, bounded_text
 from aftercall.mcp_calls import AGENT_KEY, CONTEXT_KEY, SESSION_KEY
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 
 SILENT_S = 1_800.0
 """Seconds after which a client that comes back begins another session."""
@@ -42,7 +42,7 @@ class HttpSessions:
         session, seen = self._known.pop(digest, ("", 0.0))
         if not session or now - seen > SILENT_S:
             session = str(uuid4())
-        keep(self._known, digest, (session, now), _MAX_CLIENTS)
+        keep_latest(self._known, digest, (session, now), _MAX_CLIENTS)
         return session
 
 

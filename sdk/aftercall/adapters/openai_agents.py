@@ -11,9 +11,9 @@
 
     await Runner.run(agent, "...", hooks=reflection.run_hooks)
 
-A failure never reaches the SDK's hooks: what a tool's failure function says comes to `on_tool_end`
-as if it were a result. So a failure is recorded where it is seen, in `failure` or in a reflecting
-tool. Each call is recorded once, however the ways are combined.
+A failure never reaches the SDK's hooks: what a tool's failure function states comes to
+`on_tool_end` as if it were a result. So a failure is recorded where it is seen, in `failure` or in
+a reflecting tool. Each call is recorded once, however the ways are combined.
 """
 
 import copy
@@ -26,9 +26,9 @@ from itertools import count
 from typing import Any, TypeAlias, Unpack, cast
 from uuid import uuid4
 
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 
-with needing("openai-agents", "aftercall.adapters.openai_agents"):
+with require_extra("openai-agents", "aftercall.adapters.openai_agents"):
     from agents import (
         Agent,
         AgentsException,
@@ -69,9 +69,9 @@ class ToolReflection(RunHooks[Any]):
     """Records the calls of function tools, and advises on or repairs those that fail.
 
     Arguments that are loose JSON are recorded as the object that they say, and a reflecting tool is
-    called with that. What is cut off or says no object is recorded as a failed call with its text,
-    and left to the SDK, which refuses it. Other tools than function tools (hosted ones, the shell,
-    a computer) show no arguments here and are not recorded.
+    called with that. Anything that is cut off or states no object is recorded as a failed call with
+    its text, and left to the SDK, which refuses it. Other tools than function tools (hosted ones,
+    the shell, a computer) show no arguments here and are not recorded.
 
     `agent` is the SDK's when None. Calls of one `session_id` are looked at together for repairs:
     the run's `group_id` when None, or else each run by itself. `context` is what the agent is
@@ -114,15 +114,15 @@ class ToolReflection(RunHooks[Any]):
         """
         read = _AgentsReader().read_exception(error)
         if not isinstance(context, ToolContext):
-            return reflector.failure_text(read, "")
+            return reflector.text_with_advice(read, "")
         key = _id_of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
             await self.on_tool_start(context, None, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
-        return reflector.failure_text(read, ended.advice if ended is not None else "")
+        return reflector.text_with_advice(read, ended.advice if ended is not None else "")
 
     def reflecting(self, tool: FunctionTool) -> FunctionTool:
-        """A copy of a tool whose failed calls are retried with corrected arguments where safe.
+        """Return a copy of a tool whose failed calls are retried where that is safe.
 
         Nothing else about it changes: when nothing repairs a call, the tool's own failure function
         decides what the model reads, and the suggestions come after that. With the SDK's default
@@ -149,17 +149,17 @@ class ToolReflection(RunHooks[Any]):
         outer.on_invoke_tool = _ReflectingInvoker(self, tool)
         return outer
 
-    def facts(self, context: ToolContext[Any]) -> dict[str, Any]:
-        """Who calls, in which session, what for."""
+    def call_facts(self, context: ToolContext[Any]) -> dict[str, Any]:
+        """Return the caller, the session and the intent."""
         config, agent = context.run_config, context.agent
         group = config.group_id if config is not None else None
         return {
             "agent": self._agent or (agent.name if agent is not None else "unknown"),
-            "session_id": _of(self._session_id, context) or group or _id_of(context.usage),
-            "context": _of(self._context, context),
+            "session_id": _value_of(self._session_id, context) or group or _id_of(context.usage),
+            "context": _value_of(self._context, context),
         }
 
-    async def reflected(
+    async def reflect_call(
         self,
         tool: FunctionTool,
         context: ToolContext[Any],
@@ -170,7 +170,7 @@ class ToolReflection(RunHooks[Any]):
         reader = _AgentsReader()
         return await self._reflector.call_async(
             invoke,
-            replace(self._known(tool), has_run=lambda: reader.has_run),
+            replace(self._known_tool(tool), has_run=lambda: reader.has_run),
             tool_name=tool.name,
             parameters=arguments,
             takes_text=True,
@@ -178,11 +178,11 @@ class ToolReflection(RunHooks[Any]):
             # What looks at the arguments before the call would not look at those of a retry.
             is_retried=not (tool.needs_approval or tool.tool_input_guardrails),
             reader=reader,
-            **self.facts(context),
+            **self.call_facts(context),
         )
 
     async def on_tool_start(self, context: Any, _: Agent[Any] | None, tool: Tool | None) -> None:
-        """A call is about to be made."""
+        """Note that a call is about to be made."""
         is_function = tool is None or isinstance(tool, FunctionTool)
         if not isinstance(context, ToolContext) or not is_function:
             return
@@ -192,11 +192,11 @@ class ToolReflection(RunHooks[Any]):
         text, key = context.tool_arguments, _id_of(context)
         if self._calls.is_open(key):  # the hooks of run and agent are both set
             return
-        known = self._known(function)
-        self._calls.pre(context.tool_name, text, key=key, tool=known, **self.facts(context))
+        known = self._known_tool(function)
+        self._calls.pre(context.tool_name, text, key=key, tool=known, **self.call_facts(context))
 
     async def on_tool_end(self, context: Any, _: Agent[Any], tool: Tool, result: object) -> None:
-        """A call has come to something that is shown to the model."""
+        """Note that a call ended with something that is shown to the model."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         key = _id_of(context)
@@ -216,7 +216,7 @@ class ToolReflection(RunHooks[Any]):
             return
         await self._calls.post(result, key=key, error=policy.framework_error(result))
 
-    def _known(self, tool: FunctionTool | None) -> reflector.KnownTool:
+    def _known_tool(self, tool: FunctionTool | None) -> reflector.KnownTool:
         if tool is None:
             return reflector.KnownTool()
         mcp = tool.mcp_annotations
@@ -238,26 +238,26 @@ class _ReflectingInvoker:
         is_json = isinstance(json_or_none(text or "{}"), dict)
         calls = count()
 
-        async def call(parameters: JsonObject | str) -> Any:
+        async def call_tool(parameters: JsonObject | str) -> Any:
             as_it_came = isinstance(parameters, str) or (next(calls) == 0 and is_json)
             sent = text if as_it_came else json.dumps(parameters, ensure_ascii=False)
-            return await _invoked(self._plain, context, sent)
+            return await _invoke_tool(self._plain, context, sent)
 
-        reflected = await self._reflection.reflected(self._tool, context, text, call)
+        reflected = await self._reflection.reflect_call(self._tool, context, text, call_tool)
         if (error := reflected.exception) is None:
             return reflected.value()
         failure = _FailurePolicy(self._tool, context, ours=self._reflection.failure)
-        if failure.raises(error) or reflected.error is None:
+        if failure.raises_error(error) or reflected.error is None:
             if reflected.advice:
                 error.add_note(reflected.advice)
             raise error
         # What the tool itself would say comes first, then the suggestions.
         if (own := await failure.text_for(error)) is None:
-            return reflector.failure_text(reflected.error, reflected.advice)
+            return reflector.text_with_advice(reflected.error, reflected.advice)
         return reflector.with_advice(own, reflected.advice)
 
 
-async def _invoked(tool: FunctionTool, context: ToolContext[Any], text: str) -> Any:
+async def _invoke_tool(tool: FunctionTool, context: ToolContext[Any], text: str) -> Any:
     return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
 
 
@@ -333,7 +333,7 @@ class _FailurePolicy:
         said = await said if inspect.isawaitable(said) else said
         return None if said is None else str(said)
 
-    def raises(self, error: Exception) -> bool:
+    def raises_error(self, error: Exception) -> bool:
         if isinstance(error, ToolTimeoutError):
             return self._tool.timeout_behavior == "raise_exception"
         return self._function is None
@@ -347,5 +347,5 @@ def _id_of(known: Any) -> str:
     return cast("str", vars(known).setdefault("_aftercall_id", str(uuid4())))
 
 
-def _of(stated: Stated, context: RunContextWrapper[Any]) -> str | None:
+def _value_of(stated: Stated, context: RunContextWrapper[Any]) -> str | None:
     return stated(context) if callable(stated) else stated

@@ -1,9 +1,9 @@
 """What the adapters share: calls with reflection, by either client, with what is known of the tool.
 
-For frameworks that call tools with and without an event loop. What is known includes whether a
-tool that failed had begun to run, where its code is known: a function that has done its work may
-raise the very words that refuse a call, a validation error of something it looked at, say. Its
-traceback shows the one from the other.
+For frameworks that call tools with and without an event loop. Anything that is known includes
+whether a tool that failed had begun to run, where its code is known: a function that has done its
+work may raise the very words that refuse a call, a validation error of something it looked at, say.
+Its traceback shows the one from the other.
 """
 
 import inspect
@@ -46,16 +46,16 @@ class KnownTool:
     annotations: ToolAnnotations | None = None
     has_run: Callable[[], bool] = lambda: False
 
-    def asked(
+    def ask_about(
         self, client: AnySuggester, execution: Execution, annotations: ToolAnnotations | None
     ) -> Any:
-        """What the client answers, asked with the tool's schema and claims, and whether it ran."""
+        """Return the client's answer, asked with the tool's schema and claims."""
         return client.suggest(
-            self._described(execution),
+            self._describe_run(execution),
             annotations=self.annotations if annotations is None else annotations,
         )
 
-    def _described(self, execution: Execution) -> Execution:
+    def _describe_run(self, execution: Execution) -> Execution:
         if (error := execution.error) is not None and self.has_run():
             ran = error.model_copy(update={"details": {**error.details, "ran": True}})
             execution = execution.model_copy(update={"error": ran})
@@ -91,7 +91,7 @@ class ReflectionOptions(TypedDict, total=False):
 
 
 @cache
-def _opened(_process: int) -> tuple[Client, Recorder] | None:
+def _open_process(_process: int) -> tuple[Client, Recorder] | None:
     """Return the client and the recorder of this process; a forked one makes its own."""
     try:
         return Client(retries=0), Recorder()
@@ -104,13 +104,13 @@ class _OwnService:
     """Opened at the first call, and never in the way of it."""
 
     def suggest(self, *question: Any, **more: Any) -> SuggestResponse:
-        """As `Client.suggest`; whatever it raises, the tool's own error comes back."""
-        if (opened := _opened(os.getpid())) is None:
+        """Ask as `Client.suggest` does; the tool's own error comes back, whatever it raises."""
+        if (opened := _open_process(os.getpid())) is None:
             raise ConfigurationError("the service's address in the environment is wrong")
         return opened[0].suggest(*question, **more)
 
     def record(self, execution: Execution) -> None:
-        if (opened := _opened(os.getpid())) is not None:
+        if (opened := _open_process(os.getpid())) is not None:
             opened[1].record(execution)
 
 
@@ -131,20 +131,23 @@ class Reflector:
     async def call_async(
         self, call: Callable[[JsonObject], Awaitable[Any]], tool: "ToolSource", **facts: Any
     ) -> reflection.ReflectedResult[Any]:
-        """Return one call; `facts` are arguments of `call_with_reflection`, and of `_settings`."""
+        """Make one call with reflection.
+
+        `facts` are arguments of `call_with_reflection`, and of `_call_settings`.
+        """
         return await reflection.call_with_reflection(
-            call, client=AsyncAsking(self.client, tool), **self._settings(**facts)
+            call, client=AsyncAsking(self.client, tool), **self._call_settings(**facts)
         )
 
     def call(
         self, call: Callable[[JsonObject], Any], tool: KnownTool, **facts: Any
     ) -> reflection.ReflectedResult[Any]:
-        """As `call_async`, without an event loop; raises as `Asking`."""
+        """Make one call without an event loop; see `call_async`."""
         return reflection.call_with_reflection_sync(
-            call, client=Asking(self.client, tool), **self._settings(**facts)
+            call, client=Asking(self.client, tool), **self._call_settings(**facts)
         )
 
-    def _settings(
+    def _call_settings(
         self,
         *,
         is_retried: bool = True,
@@ -183,9 +186,9 @@ class AsyncAsking:
     async def suggest(
         self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        """As `KnownTool.asked`."""
+        """Ask as `KnownTool.ask_about` does."""
         tool = self.tool if isinstance(self.tool, KnownTool) else await self.tool()
-        ask = partial(tool.asked, self.client, execution, annotations)
+        ask = partial(tool.ask_about, self.client, execution, annotations)
         is_async = inspect.iscoroutinefunction(self.client.suggest)
         return cast("SuggestResponse", await (ask() if is_async else in_thread(ask)))
 
@@ -207,8 +210,8 @@ class Asking:
     def suggest(
         self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        """As `KnownTool.asked`."""
-        return cast("SuggestResponse", self.tool.asked(self.client, execution, annotations))
+        """Ask as `KnownTool.ask_about` does."""
+        return cast("SuggestResponse", self.tool.ask_about(self.client, execution, annotations))
 
 
 def claims_in(metadata: object) -> ToolAnnotations | None:
@@ -222,7 +225,7 @@ def claims_in(metadata: object) -> ToolAnnotations | None:
     return claims if claims.model_dump(exclude_none=True) else None
 
 
-def failure_text(error: ExecutionError, advice: str) -> str:
+def text_with_advice(error: ExecutionError, advice: str) -> str:
     """Return what a model reads of a failure: the tool's own error first, then the suggestions."""
     return with_advice(f"{error.type}: {error.message}".removesuffix(": "), advice)
 
@@ -235,7 +238,7 @@ def with_advice(text: str, advice: str) -> str:
 def repair_facts(reflected: reflection.ReflectedResult[Any]) -> JsonObject:
     """Return what a repaired call's result states of its repair, under `META_KEY`; plain JSON."""
     first = reflected.attempts[0].error
-    followed = dumped(reflected.followed) if reflected.followed else {}
+    followed = dump_model(reflected.followed) if reflected.followed else {}
     kept = ("confidence", "suggestionId", "action", "evidence", "lesson")
     account = {"account": followed["account"]} if "account" in followed else {}
     return {
@@ -244,13 +247,13 @@ def repair_facts(reflected: reflection.ReflectedResult[Any]) -> JsonObject:
         "attempts": len(reflected.attempts),
         **{name: followed.get(name) for name in kept},
         **account,
-        "changes": [dumped(change) for change in reflected.attempts[-1].changes],
+        "changes": [dump_model(change) for change in reflected.attempts[-1].changes],
         "firstError": bounded_text(first.message, 500) if first else None,
         "timeToRepairMs": reflected.time_to_repair_ms,
     }
 
 
-def dumped(model: WireModel) -> JsonObject:
+def dump_model(model: WireModel) -> JsonObject:
     """Return a model in the wire's names."""
     return model.model_dump(mode="json", by_alias=True)
 
@@ -269,7 +272,7 @@ def code_of(function: Callable[..., Any]) -> CodeType | None:
 def has_run(code: CodeType | None, error: BaseException) -> bool:
     """Return whether the error, or what caused it, came out of the code.
 
-    False where there is none.
+    False without one.
     """
     cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):

@@ -5,8 +5,8 @@
 - `skill`: the folder `aftercall` with `SKILL.md`, which shows an agent when to ask.
 - `server-json`: the description of the MCP server for the MCP registry.
 
-Nothing is sent anywhere. What is there already and differs is left alone, unless `--replace` is
-given.
+Nothing is sent anywhere. Anything that is there already and differs is left alone, unless
+`--replace` is given.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import Any
 
 from aftercall.cli.client_files import known_clients
 from aftercall.cli.frame import Command
-from aftercall.cli.hook_files import hooked
+from aftercall.cli.hook_files import add_hooks
 from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.files import replace_file
@@ -49,16 +49,16 @@ def plugin_files(program: str, service: str | None) -> dict[str, str]:
     hooks = known_clients()[_CLIENT].hooks
     if hooks is None:
         raise ConfigurationError(f"{_CLIENT} has no hooks")
-    settings, _ = hooked({}, hooks, [program, "hook", _CLIENT, *more])
+    settings, _ = add_hooks({}, hooks, [program, "hook", _CLIENT, *more])
     server = {"command": program, "args": ["mcp", *more]}
     about = {"name": NAME, "description": _DESCRIPTION}
     manifest = {**about, "version": version(NAME), "author": _OWNER, "keywords": _KEYWORDS}
     market = {"name": NAME, "owner": _OWNER, "plugins": [{**about, "source": "./"}]}
     return {
-        ".claude-plugin/plugin.json": _written(manifest),
-        ".claude-plugin/marketplace.json": _written(market),
-        "hooks/hooks.json": _written({"description": _DESCRIPTION, **settings}),
-        ".mcp.json": _written({"mcpServers": {NAME: server}}),
+        ".claude-plugin/plugin.json": _write_json(manifest),
+        ".claude-plugin/marketplace.json": _write_json(market),
+        "hooks/hooks.json": _write_json({"description": _DESCRIPTION, **settings}),
+        ".mcp.json": _write_json({"mcpServers": {NAME: server}}),
         f"skills/{NAME}/SKILL.md": skill_text(),
     }
 
@@ -76,7 +76,7 @@ def server_json(
     Args:
         name: in reverse DNS, such as `io.github.owner/aftercall`.
         package: its name on PyPI; None where it is not published there.
-        remote: the address of a service's `/mcp`; None where there is none for everyone.
+        remote: the address of a service's `/mcp`; None for no address of its own.
         repository: the address of the source.
 
     Raises `ConfigurationError` for a name of another form, and where nothing could be started.
@@ -102,7 +102,7 @@ def server_json(
         source = "gitlab" if "gitlab" in repository else "github"
         described["repository"] = {"url": repository, "source": source}
     if package is not None:
-        described["packages"] = [_package(package)]
+        described["packages"] = [_package_entry(package)]
     if remote is not None:
         key = {
             "name": "Authorization",
@@ -114,7 +114,7 @@ def server_json(
     return described
 
 
-def _package(package: str) -> dict[str, Any]:
+def _package_entry(package: str) -> dict[str, Any]:
     return {
         "registryType": "pypi",
         "identifier": package,
@@ -146,7 +146,7 @@ def _needed_for_mcp() -> list[str]:
     return [each[1].strip() for each in found if each]
 
 
-def _written(value: Mapping[str, Any]) -> str:
+def _write_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -162,7 +162,7 @@ def _write_files(folder: Path, contents: Mapping[str, str], *, is_replaced: bool
         print(path)
 
 
-def _contents(args: argparse.Namespace) -> dict[str, str]:
+def _file_contents(args: argparse.Namespace) -> dict[str, str]:
     service = str(checked_base_url(args.service)).rstrip("/") if args.service else None
     if args.kind == "claude-plugin":
         return plugin_files(args.program, service)
@@ -173,7 +173,7 @@ def _contents(args: argparse.Namespace) -> dict[str, str]:
     described = server_json(
         args.name, package=args.package, remote=args.remote, repository=args.repository
     )
-    return {"server.json": _written(described)}
+    return {"server.json": _write_json(described)}
 
 
 _NEXT: Mapping[str, Callable[[Path], str]] = {
@@ -205,12 +205,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     registry.add_argument("--repository", metavar="URL", help="where the source is")
 
 
-def _run(args: argparse.Namespace) -> int:
-    _write_files(args.folder, _contents(args), is_replaced=args.replace)
+def _run_command(args: argparse.Namespace) -> int:
+    _write_files(args.folder, _file_contents(args), is_replaced=args.replace)
     print(_NEXT[args.kind](args.folder))
     return 0
 
 
 command = Command(
-    "bundle", "make a plug-in for Claude Code, a skill, or a server.json", _add_arguments, _run
+    "bundle",
+    "make a plug-in for Claude Code, a skill, or a server.json",
+    _add_arguments,
+    _run_command,
 )

@@ -20,7 +20,7 @@ from typing import Any
 
 from aftercall.cli.entries import FORMS, Content, EntryForm
 from aftercall.errors import ConfigurationError
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 from aftercall.jsonc import read_jsonc
 
 _VARIABLE = re.compile(r"\{(\w+)\|([^}]*)\}")
@@ -67,7 +67,7 @@ def known_clients() -> dict[str, ClientPlaces]:
     }
 
 
-def place(told: str, platform: str, environ: Mapping[str, str]) -> Path:
+def resolve_place(told: str, platform: str, environ: Mapping[str, str]) -> Path:
     """Return the path that a place of `clients.toml` means here."""
     home = Path.home()
     of_linux = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -82,7 +82,7 @@ def place(told: str, platform: str, environ: Mapping[str, str]) -> Path:
 def client_files(
     client: str, platform: str = sys.platform, environ: Mapping[str, str] = os.environ
 ) -> list[Path]:
-    """Where a client keeps its servers, the user's file first; a path stands for itself."""
+    """Return where a client keeps its servers, the user's file first; a path stands for itself."""
     known = known_clients()
     if client not in known:
         if not Path(client).is_file():
@@ -90,7 +90,7 @@ def client_files(
             meant = f"; did you mean {near[0]}?" if near else ""
             raise ConfigurationError(f"{client} is no file, and none of {', '.join(known)}{meant}")
         return [Path(client)]
-    places = [place(each, platform, environ) for each in known[client].files]
+    places = [resolve_place(each, platform, environ) for each in known[client].files]
     if not (found := [path for path in places if path.is_file()]):
         raise ConfigurationError(
             f"{client} has no configuration here: looked for {' and '.join(map(str, places))}; "
@@ -107,7 +107,7 @@ def read_content(text: str, suffix: str = ".json") -> Content:
     """
     kind = {".toml": "TOML", ".yaml": "YAML", ".yml": "YAML"}.get(suffix, "JSON")
     try:
-        content = _read(text, kind)
+        content = _read_text(text, kind)
     except (ValueError, _yaml_error()) as error:
         what = " ".join(str(error).split())
         raise ConfigurationError(
@@ -118,16 +118,16 @@ def read_content(text: str, suffix: str = ".json") -> Content:
     return content
 
 
-def written(content: Content, like: str, suffix: str = ".json") -> str:
+def write_content(content: Content, like: str, suffix: str = ".json") -> str:
     """Return the text of a content, with the indentation and the line ends of another."""
     if suffix == ".toml":
-        with needing("gateway", "TOML"):
+        with require_extra("gateway", "TOML"):
             import tomlkit  # noqa: PLC0415  # the extra
 
         return tomlkit.dumps(content)
     if suffix in (".yaml", ".yml"):
         stream = StringIO()
-        _yaml(like).dump(content, stream)
+        _make_yaml(like).dump(content, stream)
         return stream.getvalue()
     indent = re.search(r"\n([ \t]+)\S", like)
     text = json.dumps(content, indent=indent and indent[1], ensure_ascii=like.isascii())
@@ -135,20 +135,20 @@ def written(content: Content, like: str, suffix: str = ".json") -> str:
     return text.replace("\n", "\r\n") if "\r\n" in like else text
 
 
-def _read(text: str, kind: str) -> Any:
+def _read_text(text: str, kind: str) -> Any:
     if kind == "JSON":
         return read_jsonc(text)
     if kind == "TOML":
-        with needing("gateway", "TOML"):
+        with require_extra("gateway", "TOML"):
             import tomlkit  # noqa: PLC0415  # the extra
 
         return tomlkit.parse(text)
-    return _yaml(text).load(text)
+    return _make_yaml(text).load(text)
 
 
-def _yaml(like: str) -> Any:
+def _make_yaml(like: str) -> Any:
     """Return a reader and writer that keeps comments, quotes and the indentation of lists."""
-    with needing("gateway", "YAML"):
+    with require_extra("gateway", "YAML"):
         from ruamel.yaml import YAML  # noqa: PLC0415  # the extra
 
     made = YAML()

@@ -26,9 +26,7 @@ from aftercall.redaction import DEFAULT_REDACTOR
 
 _KEYS: tuple[tuple[str, ...], ...] = (("mcpServers",), ("servers",))  # the latter is VS Code's
 _URLS = ("url", "httpUrl", "serverUrl", "uri")
-_HTTP = (
-    None, "http", "streamable-http", "streamableHttp", "streamable_http", "remote",
-)  # fmt: skip
+_HTTP = (None, "http", "streamable-http", "streamableHttp", "streamable_http", "remote")
 _OTHER_LOGINS = frozenset({"headersHelper", "oauth", "auth", "bearer_token_env_var"})
 _SHOWN = 400
 Content = dict[str, Any]
@@ -50,7 +48,7 @@ class EntryForm:
     is_joined: bool = False
     """Whether the command is a list that holds its arguments."""
 
-    def usual(self, entry: Mapping[str, Any]) -> tuple[Content, str]:
+    def usual_form(self, entry: Mapping[str, Any]) -> tuple[Content, str]:
         """Return an entry in the usual form, and the key that its address has."""
         made: Content = {}
         url_key = "url"
@@ -59,14 +57,15 @@ class EntryForm:
                 made |= {"command": value[0], "args": list(value[1:])}
             elif key == self.command and isinstance(value, Mapping):  # Zed's older form
                 made |= {"command": value.get("path"), "args": list(value.get("args", []))}
-                made |= {"env": dict(value["env"])} if value.get("env") else {}
+                if value.get("env"):
+                    made["env"] = dict(value["env"])
             elif key in _URLS and "url" not in made:
                 made["url"], url_key = value, key
             else:
                 made[self._usual_name(key)] = value
         return made, url_key
 
-    def written(self, entry: Mapping[str, Any], usual: Content, url_key: str) -> Content:
+    def write_entry(self, entry: Mapping[str, Any], usual: Content, url_key: str) -> Content:
         """Return a usual entry in the form of the one that it was made of."""
         made: Content = {}
         nested = isinstance(entry.get(self.command), Mapping)
@@ -105,7 +104,7 @@ Edit = Callable[[str, Content, str], tuple[Content, str, str]]
 """Of a name, a usual entry and the key of its address: both again, and a line about it."""
 
 
-def wrapped(
+def wrap_servers(
     content: Content,
     command: Sequence[str],
     more: Sequence[str] = (),
@@ -116,21 +115,23 @@ def wrapped(
     """Return a configuration with the gateway in front of each server that it can be in front of.
 
     `command` starts Aftercall, `more` are further options of the gateway; `keys` are paths to the
-    servers next to the usual ones. What is wrapped already is wrapped again.
+    servers next to the usual ones. Anything that is wrapped already is wrapped again.
     """
-    bare, _ = unwrapped(content, keys=keys, form=form)
+    bare, _ = unwrap_servers(content, keys=keys, form=form)
     run = [*command, "gateway"]
 
-    def wrap(name: str, entry: Content, url_key: str) -> tuple[Content, str, str]:
-        made, note = _wrap(name, entry, url_key, run, more)
+    def wrap_entry(name: str, entry: Content, url_key: str) -> tuple[Content, str, str]:
+        made, note = _wrap_entry(name, entry, url_key, run, more)
         return made, url_key, note
 
-    return _with_each(bare, keys, form, wrap)
+    return _with_each(bare, keys, form, wrap_entry)
 
 
-def unwrapped(content: Content, *, keys: Keys = (), form: EntryForm = FORMS["usual"]) -> Changed:
+def unwrap_servers(
+    content: Content, *, keys: Keys = (), form: EntryForm = FORMS["usual"]
+) -> Changed:
     """Return a configuration without the gateway; what was changed in it since stays changed."""
-    return _with_each(content, keys, form, lambda _, entry, url_key: _unwrap(entry, url_key))
+    return _with_each(content, keys, form, lambda _, entry, url_key: _unwrap_entry(entry, url_key))
 
 
 def wrapped_names(
@@ -138,22 +139,24 @@ def wrapped_names(
 ) -> list[str]:
     """Return the names of the servers that have a gateway in front of them."""
     return [
-        name for _, name, entry in _entries(content, keys) if _is_ours(_words(form.usual(entry)[0]))
+        name
+        for _, name, entry in _walk_entries(content, keys)
+        if _is_ours(_command_words(form.usual_form(entry)[0]))
     ]
 
 
 def _with_each(content: Content, keys: Keys, form: EntryForm, edit: Edit) -> Changed:
     changed, lines = deepcopy(content), []
-    for holder, name, entry in list(_entries(changed, keys)):
-        usual, url_key = form.usual(entry)
+    for holder, name, entry in list(_walk_entries(changed, keys)):
+        usual, url_key = form.usual_form(entry)
         made, url_key, note = edit(name, usual, url_key)
         if made != usual:
-            _put(holder, name, entry, form.written(entry, made, url_key))
+            _put_entry(holder, name, entry, form.write_entry(entry, made, url_key))
         lines += [f"  {one_line(name)}{note}"] if note else []
     return changed, lines
 
 
-def _put(holder: Any, name: str, entry: MutableMapping[str, Any], made: Content) -> None:
+def _put_entry(holder: Any, name: str, entry: MutableMapping[str, Any], made: Content) -> None:
     if type(entry) is dict and isinstance(holder, dict):
         holder[name] = made
         return
@@ -165,9 +168,9 @@ def _put(holder: Any, name: str, entry: MutableMapping[str, Any], made: Content)
             entry[key] = value
 
 
-def _entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
+def _walk_entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
     """Yield what holds an entry, its name, and the entry; of a list each has its name within."""
-    for servers in _servers(content, keys):
+    for servers in _walk_servers(content, keys):
         if isinstance(servers, list):
             for place, entry in enumerate(servers):
                 if isinstance(entry, MutableMapping):
@@ -178,7 +181,7 @@ def _entries(content: Content, keys: Keys) -> Iterator[tuple[Any, str, Any]]:
                 yield servers, str(name), entry
 
 
-def _servers(content: Content, keys: Keys) -> Iterator[Any]:
+def _walk_servers(content: Content, keys: Keys) -> Iterator[Any]:
     """Yield the servers, also those that Claude Code keeps for each project."""
     projects = content.get("projects")
     owners = [content, *(projects.values() if isinstance(projects, Mapping) else ())]
@@ -191,19 +194,22 @@ def _servers(content: Content, keys: Keys) -> Iterator[Any]:
                 yield held
 
 
-def _wrap(
+def _wrap_entry(
     name: str, entry: Content, url_key: str, run: Sequence[str], more: Sequence[str]
 ) -> tuple[Content, str]:
-    if reason := _not_wrapped(entry):
+    reason = _not_wrapped(entry)
+    if reason:
         return entry, f": left as it is: {reason}"
     label = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:64].lstrip("_.-") or "server"
     args = [*run[1:], "--server", label, *more]
     if "command" in entry:
         old = [entry["command"], *entry.get("args", [])]
         args += ["--", *old]
-        return entry | {"command": run[0], "args": args}, _difference(old, [run[0], *args])
-    args += ["--type", entry["type"]] if "type" in entry else []
-    args += ["--url-key", url_key] if url_key != "url" else []
+        return entry | {"command": run[0], "args": args}, _show_difference(old, [run[0], *args])
+    if "type" in entry:
+        args += ["--type", entry["type"]]
+    if url_key != "url":
+        args += ["--url-key", url_key]
     for header in entry.get("headers", {}):
         args += ["--header", header]
     args += ["--url", entry["url"]]
@@ -212,10 +218,10 @@ def _wrap(
         "type": {"type": "stdio"},
         "headers": {"env": entry.get("headers")},
     }
-    return _replaced(entry, started), _difference([entry["url"]], [run[0], *args])
+    return _replace_members(entry, started), _show_difference([entry["url"]], [run[0], *args])
 
 
-def _replaced(entry: Content, members: Mapping[str, Content]) -> Content:
+def _replace_members(entry: Content, members: Mapping[str, Content]) -> Content:
     made: Content = {}
     for name, value in entry.items():
         made |= members.get(name, {name: value})
@@ -223,10 +229,11 @@ def _replaced(entry: Content, members: Mapping[str, Content]) -> Content:
 
 
 def _not_wrapped(value: Content) -> str | None:
-    command, args = value.get("command"), value.get("args", [])
+    command = value.get("command")
+    args = value.get("args", [])
     if not isinstance(command, str) or not command:
         return _not_reached(value)
-    if _program(command) == "aftercall":
+    if _program_name(command) == "aftercall":
         return "it is Aftercall's own"
     if isinstance(args, list) and all(isinstance(word, str) for word in args):
         return None
@@ -234,7 +241,8 @@ def _not_wrapped(value: Content) -> str | None:
 
 
 def _not_reached(value: Content) -> str | None:
-    url, headers = value.get("url"), value.get("headers", {})
+    url = value.get("url")
+    headers = value.get("headers", {})
     if not isinstance(url, str) or value.get("env") or not isinstance(headers, Mapping):
         return "it has neither a command nor an address alone"
     address = urlsplit(url)
@@ -250,13 +258,13 @@ def _not_reached(value: Content) -> str | None:
     return None
 
 
-def _words(entry: Content) -> list[Any]:
+def _command_words(entry: Content) -> list[Any]:
     args = entry.get("args")
     return [entry.get("command"), *(args if isinstance(args, list) else [])]
 
 
-def _unwrap(entry: Content, url_key: str) -> tuple[Content, str, str]:
-    words = _words(entry)
+def _unwrap_entry(entry: Content, url_key: str) -> tuple[Content, str, str]:
+    words = _command_words(entry)
     if not _is_ours(words):
         return entry, url_key, ""
     if "--" in words[:-1]:
@@ -264,9 +272,10 @@ def _unwrap(entry: Content, url_key: str) -> tuple[Content, str, str]:
         made = entry | {"command": old[0], "args": old[1:]}
         if not made["args"]:
             del made["args"]
-        return made, url_key, _difference(words, old)
+        return made, url_key, _show_difference(words, old)
     given = dict(pairwise(words))
-    if (url := given.get("--url")) is None:
+    url = given.get("--url")
+    if url is None:
         what = ": left as it is: it does not say what it was before; see the copy"
         return entry, url_key, what
     before: dict[str, Content] = {"command": {"url": url}, "args": {}}
@@ -274,7 +283,11 @@ def _unwrap(entry: Content, url_key: str) -> tuple[Content, str, str]:
         before["type"] = {"type": given["--type"]}
     if "--header" in words:
         before["env"] = {"headers": entry.get("env")}
-    return _replaced(entry, before), given.get("--url-key", "url"), _difference(words, [url])
+    return (
+        _replace_members(entry, before),
+        given.get("--url-key", "url"),
+        _show_difference(words, [url]),
+    )
 
 
 def _is_ours(words: Sequence[Any]) -> bool:
@@ -288,13 +301,13 @@ def _is_ours(words: Sequence[Any]) -> bool:
 
 def is_own_program(command: object) -> bool:
     """Return whether a command is Aftercall's own."""
-    return _program(command) == "aftercall"
+    return _program_name(command) == "aftercall"
 
 
-def _program(command: object) -> str:
+def _program_name(command: object) -> str:
     return re.split(r"[/\\]", str(command))[-1].removesuffix(".exe")
 
 
-def _difference(old: Sequence[str], new: Sequence[str]) -> str:
+def _show_difference(old: Sequence[str], new: Sequence[str]) -> str:
     shown = (one_line(DEFAULT_REDACTOR.text(shlex.join(words)), _SHOWN) for words in (old, new))
     return "".join(f"\n    {sign} {line}" for sign, line in zip("-+", shown, strict=True))

@@ -45,7 +45,7 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def named(text: str) -> str:
+def read_name(text: str) -> str:
     """Return an argument that names something; the type of such arguments."""
     if not text:
         raise argparse.ArgumentTypeError("the name is empty")
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     `SystemExit` with 2 for a wrong command line, with 0 after `--help` and `--version`.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    found = discover()
+    found = discover_commands()
     # Only the module of the command that is meant is imported; all of them for the list.
     meant = {words[0]: found[words[0]]} if words and words[0] in found else found
     commands: dict[str, Command] = {}
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"aftercall: the command {name!r} cannot be loaded: {shown}", file=sys.stderr)
     if meant and not commands:
         return _FAILED
-    parser = _parser(commands)
+    parser = _make_parser(commands)
     args = parser.parse_args(words)
     if args.command is None:
         parser.print_help(sys.stderr)
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _FAILED
 
 
-def discover() -> Mapping[str, EntryPoint]:
+def discover_commands() -> Mapping[str, EntryPoint]:
     """Return the commands of all installed distributions by name, sorted."""
     entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     return {entry.name: entry for entry in entries}
@@ -102,7 +102,7 @@ def one_line(text: str, most: int = 200) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in line)[:most]
 
 
-def _listed(commands: Mapping[str, Command]) -> str:
+def _list_commands(commands: Mapping[str, Command]) -> str:
     """Return the commands by who needs them, one a line."""
     grouped = {name for names in _GROUPS.values() for name in names}
     groups = {**_GROUPS, "others": [name for name in commands if name not in grouped]}
@@ -124,11 +124,14 @@ class _Parser(argparse.ArgumentParser):
         super().error(f"{message}\nDid you mean {near[0]}?" if near else message)
 
 
-def _parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+def _make_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="aftercall",
         description="Aftercall: every tool call teaches the next one.",
-        epilog=f"{_listed(commands)}\n`aftercall COMMAND --help` shows the options of a command.",
+        epilog=(
+            f"{_list_commands(commands)}\n"
+            "`aftercall COMMAND --help` shows the options of a command."
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"aftercall {version('aftercall')}")

@@ -2,7 +2,7 @@
 
 The client starts this process for every call of a tool. It ends with 0 whatever happens (Gemini CLI
 refuses the tool at 2 and above), prints the answer's JSON or nothing, and is over within `_ENDS_S`,
-since two of the clients wait without end. What would take time to import is not imported: no HTTP
+since two of the clients wait without end. Slow imports are left out: no HTTP
 library, no argparse, no pathlib (ADR 61).
 """
 
@@ -40,17 +40,19 @@ def run_hook(words: list[str]) -> int:
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, _ENDS_S)
     try:
-        given = _options(words[1:])
-        body = _body(words[0], sys.stdin.buffer.read(_MAX_BODY + 1))
-        if body and (answer := _ask(words[0], body, given)):
+        client, *options = words
+        given = _read_options(options)
+        payload = sys.stdin.buffer.read(_MAX_BODY + 1)
+        body = _make_body(client, payload)
+        if body and (answer := _ask_service(client, body, given)):
             sys.stdout.buffer.write(answer)
             sys.stdout.flush()
     except Exception as problem:  # noqa: BLE001  # a hook never stands in the way of a call
-        _say(f"{type(problem).__name__}: {problem}")
+        _print_line(f"{type(problem).__name__}: {problem}")
     return 0
 
 
-def _options(words: list[str]) -> dict[str, list[str]]:
+def _read_options(words: list[str]) -> dict[str, list[str]]:
     given: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     for name, value in zip(words[::2], words[1::2], strict=False):
         if name not in given:
@@ -61,72 +63,92 @@ def _options(words: list[str]) -> dict[str, list[str]]:
     return given
 
 
-def _body(client: str, payload: bytes) -> bytes:
+def _make_body(client: str, payload: bytes) -> bytes:
     """Return the payload, with the end of the client's transcript where that states more."""
-    if not payload.strip() or len(payload) > _MAX_BODY:
+    if not payload.strip():
+        return b""
+    if len(payload) > _MAX_BODY:
         return b""
     if not any(each.encode() in payload for each in TRANSCRIPT_EVENTS.get(client, ())):
         return payload
     event = json.loads(payload)
-    if event.get("hook_event_name") in TRANSCRIPT_EVENTS[client] and not event.get("prompt"):
+    has_transcript = event.get("hook_event_name") in TRANSCRIPT_EVENTS[client]
+    if has_transcript and not event.get("prompt"):
         event[TRANSCRIPT] = _end_of(event.get("transcript_path"))
     return json.dumps(event).encode()
 
 
 def _end_of(path: object) -> str:
     """Return the last lines of a transcript. The client names its own file; no other is read."""
-    if not isinstance(path, str) or not path.endswith(".jsonl") or not os.path.isfile(path):  # noqa: PTH113
+    if not isinstance(path, str) or not path.endswith(".jsonl"):
+        return ""
+    if not os.path.isfile(path):  # noqa: PTH113
         return ""
     with open(path, "rb") as file:  # noqa: PTH123
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))
-        end = file.read(_TAIL)
-    whole = end if size <= _TAIL else end.partition(b"\n")[2]
+        whole = file.read(_TAIL)
+    if size > _TAIL:
+        _, _, whole = whole.partition(b"\n")
     return whole.decode("utf-8", "replace")
 
 
-def _ask(client: str, body: bytes, given: dict[str, list[str]]) -> bytes:
+def _ask_service(client: str, body: bytes, given: dict[str, list[str]]) -> bytes:
     """Return what the service answers to print, or nothing."""
-    url = (given["--service"] or [os.environ.get(URL_VARIABLE) or joined_service()])[-1]
-    words = [f"mode={_quoted(each)}" for each in given["--mode"][-1:]]
-    words += [f"except={_quoted(each)}" for each in given["--except"]]
-    path = f"/hooks/{_quoted(client)}" + ("?" + "&".join(words) if words else "")
+    if given["--service"]:
+        url = given["--service"][-1]
+    else:
+        url = os.environ.get(URL_VARIABLE) or joined_service()
+    words = [f"mode={_quote_url(each)}" for each in given["--mode"][-1:]]
+    words += [f"except={_quote_url(each)}" for each in given["--except"]]
+    path = f"/hooks/{_quote_url(client)}"
+    if words:
+        path += "?" + "&".join(words)
     headers = {"Content-Type": "application/json", "Connection": "close"}
-    if key := _key(given["--key-file"]):
+    key = _read_key(given["--key-file"])
+    if key:
         headers["Authorization"] = f"Bearer {key}"
-    post = _post if url.startswith("http://") else _post_securely
+    post = _post_securely
+    if url.startswith("http://"):
+        post = _post_body
     try:
         status, answer = post(url.rstrip("/"), path, headers, body)
     except OSError as problem:
         _say_once(f"no service at {url} ({problem}): calls go on without Aftercall")
         return b""
     if status != 200:
-        _say_once(
-            f"the service at {url} answered {status}: {answer[:200].decode('utf-8', 'replace')}"
-        )
+        shown = answer[:200].decode("utf-8", "replace")
+        _say_once(f"the service at {url} answered {status}: {shown}")
         return b""
     _forget_said()
-    return b"" if answer.strip() in (b"", b"{}", b"null") else answer
+    if answer.strip() in (b"", b"{}", b"null"):
+        return b""
+    return answer
 
 
-def _post(url: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+def _post_body(url: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
     """Return one request over a plain socket.
 
     `http.client` takes longer to import than to answer.
     """
     place, _, prefix = url.removeprefix("http://").partition("/")
     host, port = _host_and_port(place)
-    lines = [f"POST {'/' + prefix if prefix else ''}{path} HTTP/1.1", f"Host: {place}"]
+    if prefix:
+        path = f"/{prefix}{path}"
+    lines = [f"POST {path} HTTP/1.1", f"Host: {place}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1")
+    lines += [f"Content-Length: {len(body)}", "", ""]
+    head = "\r\n".join(lines).encode("latin-1")
     with socket.create_connection((host, port), _CONNECT_S) as connection:
         connection.settimeout(_ENDS_S)
         connection.sendall(head + body)
         parts = []
         while part := connection.recv(65_536):
             parts.append(part)
-    top, _, content = b"".join(parts).partition(b"\r\n\r\n")
-    return int(top.split(b" ", 2)[1]), content
+    answer = b"".join(parts)
+    top, _, content = answer.partition(b"\r\n\r\n")
+    _, status, *_ = top.split(b" ", 2)
+    return int(status), content
 
 
 def _host_and_port(place: str) -> tuple[str, int]:
@@ -145,18 +167,18 @@ def _post_securely(url: str, path: str, headers: dict[str, str], body: bytes) ->
         return answer.status, answer.read()
 
 
-def _quoted(text: str) -> str:
+def _quote_url(text: str) -> str:
     return "".join(
-        char if char.isascii() and (char.isalnum() or char in "-_.") else _percent(char)
+        char if char.isascii() and (char.isalnum() or char in "-_.") else _percent_encode(char)
         for char in text
     )
 
 
-def _percent(char: str) -> str:
+def _percent_encode(char: str) -> str:
     return "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "replace"))
 
 
-def _key(files: list[str]) -> str:
+def _read_key(files: list[str]) -> str:
     """Return the key of the service: of a file, the environment, or where `install` keeps it."""
     if not files and (key := os.environ.get(KEY_VARIABLE)):
         return key
@@ -168,24 +190,24 @@ def _key(files: list[str]) -> str:
         return ""
 
 
-def _said() -> str:
+def _away_file() -> str:
     return user_place("XDG_STATE_HOME", ".local/state") + "/hook-away"
 
 
 def _say_once(line: str) -> None:
     """Say that the service is away, until it was there again."""
     with suppress(OSError):
-        os.makedirs(os.path.dirname(_said()), exist_ok=True, mode=0o700)  # noqa: PTH103, PTH120
-        with open(_said(), "x", encoding="utf-8") as file:  # noqa: PTH123
+        os.makedirs(os.path.dirname(_away_file()), exist_ok=True, mode=0o700)  # noqa: PTH103, PTH120
+        with open(_away_file(), "x", encoding="utf-8") as file:  # noqa: PTH123
             file.write(f"{time.time():.0f}\n")
-        _say(line)
+        _print_line(line)
 
 
 def _forget_said() -> None:
-    if os.path.exists(_said()):  # noqa: PTH110
+    if os.path.exists(_away_file()):  # noqa: PTH110
         with suppress(OSError):
-            os.unlink(_said())  # noqa: PTH108
+            os.unlink(_away_file())  # noqa: PTH108
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(f"aftercall: {' '.join(line.split())[:300]}", file=sys.stderr)

@@ -22,7 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_command(args: argparse.Namespace) -> int:
     return run_hook([args.client])
 
 
@@ -30,5 +30,5 @@ command = Command(
     "hook",
     "answer a hook of a coding agent, which starts this with its payload on stdin",
     _add_arguments,
-    _run,
+    _run_command,
 )

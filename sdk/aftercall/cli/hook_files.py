@@ -14,19 +14,19 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from aftercall.cli.client_files import HookPlace, known_clients, place, read_content
+from aftercall.cli.client_files import HookPlace, known_clients, read_content, resolve_place
 from aftercall.cli.entries import Changed, Content, is_own_program
 from aftercall.errors import ConfigurationError
 
 PLUGIN_MARK = "// Aftercall's plug-in for "
 
 
-def hooked(content: Content, hooks: HookPlace, command: Sequence[str]) -> Changed:
+def add_hooks(content: Content, hooks: HookPlace, command: Sequence[str]) -> Changed:
     """Settings with a hook of ours at each of the client's events.
 
     `command` is what the client starts: `aftercall hook CLIENT ...`.
     """
-    changed, _ = unhooked(content)
+    changed, _ = remove_hooks(content)
     held = changed.setdefault("hooks", {})
     if not isinstance(held, dict):
         return content, ["  hooks: left as they are: `hooks` is no object"]
@@ -40,7 +40,7 @@ def hooked(content: Content, hooks: HookPlace, command: Sequence[str]) -> Change
     return changed, [f"  hooks at {', '.join(hooks.events)}\n    + {line}"]
 
 
-def unhooked(content: Content) -> Changed:
+def remove_hooks(content: Content) -> Changed:
     """Settings without our hooks; what that leaves empty is gone too."""
     changed = deepcopy(content)
     held = changed.get("hooks")
@@ -69,13 +69,13 @@ def installed_hooks(
     for name, told in known_clients().items():
         if told.hooks is None:
             continue
-        path = place(told.hooks.file or told.hooks.plugin, platform, environ)
+        path = resolve_place(told.hooks.file or told.hooks.plugin, platform, environ)
         try:
             text = path.read_text(encoding="utf-8-sig")
             is_ours = (
                 text.startswith(PLUGIN_MARK)
                 if told.hooks.plugin
-                else bool(unhooked(read_content(text))[1])
+                else bool(remove_hooks(read_content(text))[1])
             )
         except (OSError, UnicodeDecodeError, ConfigurationError):
             continue

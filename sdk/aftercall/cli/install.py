@@ -19,12 +19,12 @@ from aftercall.cli.client_files import (
     HookPlace,
     client_files,
     known_clients,
-    place,
     read_content,
-    written,
+    resolve_place,
+    write_content,
 )
-from aftercall.cli.entries import Changed, Content, unwrapped, wrapped, wrapped_names
-from aftercall.cli.hook_files import PLUGIN_MARK, hooked, unhooked
+from aftercall.cli.entries import Changed, Content, unwrap_servers, wrap_servers, wrapped_names
+from aftercall.cli.hook_files import PLUGIN_MARK, add_hooks, remove_hooks
 from aftercall.cli.status import add_service
 from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
@@ -46,32 +46,34 @@ class _Job:
     has_servers: bool
     hooks: HookPlace | None = None
 
-    def wrapped(
+    def wrap_content(
         self, content: Content, command: Sequence[str], more: Sequence[str] = ()
     ) -> Changed:
         """Return the content with the gateway in front of its servers."""
         told = self.client
         if not self.has_servers:
             return content, []
-        return wrapped(content, command, more, keys=told.keys, form=told.form)
+        return wrap_servers(content, command, more, keys=told.keys, form=told.form)
 
-    def unwrapped(self, content: Content) -> Changed:
+    def unwrap_content(self, content: Content) -> Changed:
         """Return the content without it."""
         told = self.client
         return (
-            unwrapped(content, keys=told.keys, form=told.form)
+            unwrap_servers(content, keys=told.keys, form=told.form)
             if self.has_servers
             else (content, [])
         )
 
 
-def _jobs(client: str) -> Iterator[_Job]:
+def _find_jobs(client: str) -> Iterator[_Job]:
     """Yield the files of a client that are there, and that of its hooks where the client is."""
     told = known_clients().get(client, ClientPlaces(client, ()))
     hooks = told.hooks
-    at = place(hooks.file, sys.platform, os.environ) if hooks and hooks.file else None
+    at = resolve_place(hooks.file, sys.platform, os.environ) if hooks and hooks.file else None
     is_there = at is not None and at.parent.is_dir()
-    plugin = place(hooks.plugin, sys.platform, os.environ) if hooks and hooks.plugin else None
+    plugin = (
+        resolve_place(hooks.plugin, sys.platform, os.environ) if hooks and hooks.plugin else None
+    )
     has_plugins = plugin is not None and plugin.parent.parent.is_dir()
     try:
         paths = client_files(client)
@@ -129,7 +131,7 @@ def _add_install_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _install(args: argparse.Namespace) -> int:
+def _run_install(args: argparse.Namespace) -> int:
     command = _own_command()
     more = ["--mode", args.mode] if args.mode else []
     # Clients start servers without the variables of this shell.
@@ -141,18 +143,18 @@ def _install(args: argparse.Namespace) -> int:
         more += ["--key-file", str(key_file.absolute())]
     behind: list[str] = []
 
-    def change(job: _Job, content: Content) -> Changed:
-        changed, lines = job.wrapped(content, command, more)
+    def change_content(job: _Job, content: Content) -> Changed:
+        changed, lines = job.wrap_content(content, command, more)
         if job.has_servers:
             behind.extend(wrapped_names(changed, keys=job.client.keys, form=job.client.form))
         if job.hooks is not None and args.hooks:
             left_out = [word for name in dict.fromkeys(behind) for word in ("--except", name)]
             words = [*command, "hook", job.client.name, *more, *left_out]
-            changed, told = hooked(changed, job.hooks, words)
+            changed, told = add_hooks(changed, job.hooks, words)
             lines += [*told, *([f"  {job.hooks.note}"] if job.hooks.note else [])]
         return changed, lines
 
-    code = _change(args, change)
+    code = _change_files(args, change_content)
     if args.hooks:
         code = max(code, _change_plugin(args, is_wanted=True))
     if key and kept_in is not None and key_file == kept_in and not code and not args.dry_run:
@@ -162,17 +164,17 @@ def _install(args: argparse.Namespace) -> int:
     return code
 
 
-def _bare(job: _Job, content: Content) -> Changed:
+def _remove_all(job: _Job, content: Content) -> Changed:
     """Return a configuration without the gateway and our hooks."""
-    changed, lines = job.unwrapped(content)
+    changed, lines = job.unwrap_content(content)
     if job.hooks is None:
         return changed, lines
-    changed, told = unhooked(changed)
+    changed, told = remove_hooks(changed)
     return changed, [*lines, *told]
 
 
-def _uninstall(args: argparse.Namespace) -> int:
-    return max(_change(args, _bare), _change_plugin(args, is_wanted=False))
+def _run_uninstall(args: argparse.Namespace) -> int:
+    return max(_change_files(args, _remove_all), _change_plugin(args, is_wanted=False))
 
 
 def _change_plugin(args: argparse.Namespace, *, is_wanted: bool) -> int:
@@ -180,7 +182,7 @@ def _change_plugin(args: argparse.Namespace, *, is_wanted: bool) -> int:
     told = known_clients().get(args.client)
     if told is None or told.hooks is None or not told.hooks.plugin:
         return 0
-    path = place(told.hooks.plugin, sys.platform, os.environ)
+    path = resolve_place(told.hooks.plugin, sys.platform, os.environ)
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     text = plugin_text(told.hooks.source) if is_wanted else ""
     if before == text or not path.parent.parent.is_dir():
@@ -189,7 +191,7 @@ def _change_plugin(args: argparse.Namespace, *, is_wanted: bool) -> int:
         print(f"{path}\n  left as it is: it is not Aftercall's")
         return 0
     print(f"{path}\n  {'+ the plug-in' if text else '- the plug-in'} of Aftercall")
-    if (code := _asked(args)) is not None:
+    if (code := _ask_user(args)) is not None:
         return code
     if text:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -201,9 +203,9 @@ def _change_plugin(args: argparse.Namespace, *, is_wanted: bool) -> int:
     return 0
 
 
-def _change(args: argparse.Namespace, change: Callable[[_Job, Content], Changed]) -> int:
+def _change_files(args: argparse.Namespace, change: Callable[[_Job, Content], Changed]) -> int:
     code = 0
-    for job in list(_jobs(args.client)):
+    for job in list(_find_jobs(args.client)):
         try:
             code = max(code, _change_file(job, change, args))
         except ConfigurationError as error:
@@ -213,7 +215,7 @@ def _change(args: argparse.Namespace, change: Callable[[_Job, Content], Changed]
     return code
 
 
-def _asked(args: argparse.Namespace) -> int | None:
+def _ask_user(args: argparse.Namespace) -> int | None:
     """Return whether a change is made: None to go on, else the exit code."""
     if args.dry_run:
         return 0
@@ -240,19 +242,19 @@ def _change_file(
     if changed == content:
         print("  nothing to change")
         return 0
-    if (code := _asked(args)) is not None:
+    if (code := _ask_user(args)) is not None:
         return code
     if path.exists() and path.read_bytes() != before:
         raise ConfigurationError("it was changed meanwhile; nothing is done, run this again")
     copy = path.with_name(path.name + _COPY)
-    bare = _bare(job, content)[0]
+    bare = _remove_all(job, content)[0]
     if not changed and bare != content and not copy.exists():
         path.unlink()  # it was made by `install`, and holds nothing of anyone
         print("  removed")
         return 0
     if before and (bare == content or (bare and not copy.exists())):
         shutil.copy2(path, copy)
-    after = mark + written(changed, text, path.suffix).encode()
+    after = mark + write_content(changed, text, path.suffix).encode()
     replace_file(path, copy.read_bytes() if _is_as_before(job, changed, copy) else after)
     kept = f"; a copy of it before the first change: {copy}" if copy.exists() else ""
     print(f"  changed{kept}. Restart the client")
@@ -270,7 +272,7 @@ def _is_as_before(job: _Job, changed: Content, copy: Path) -> bool:
     content = read_content(
         copy.read_text(encoding="utf-8-sig"), copy.with_name(copy.name.removesuffix(_COPY)).suffix
     )
-    there_and_back = job.unwrapped(job.wrapped(content, ["aftercall"])[0])[0]
+    there_and_back = job.unwrap_content(job.wrap_content(content, ["aftercall"])[0])[0]
     return changed in (content, there_and_back)
 
 
@@ -278,8 +280,8 @@ install = Command(
     "install",
     "put the gateway in front of a client's MCP servers, and hooks around its own tools",
     _add_install_arguments,
-    _install,
+    _run_install,
 )
 uninstall = Command(
-    "uninstall", "take the gateway and the hooks away from a client", _add_arguments, _uninstall
+    "uninstall", "take the gateway and the hooks away from a client", _add_arguments, _run_uninstall
 )

@@ -31,7 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_command(args: argparse.Namespace) -> int:
     with Client(args.service) as client:
         text = client.known_tools(
             args.tool or None,
@@ -47,5 +47,5 @@ command = Command(
     "known-tools",
     "print what is known about tools, for a prompt or for their documentation",
     _add_arguments,
-    _run,
+    _run_command,
 )

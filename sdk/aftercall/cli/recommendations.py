@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from aftercall.cli import Command, named, one_line
+from aftercall.cli import Command, one_line, read_name
 from aftercall.cli.status import add_service
 from aftercall.client import AsyncClient, Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
@@ -34,20 +34,20 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     actions = parser.add_subparsers(metavar="ACTION", dest="action")
 
-    def action(name: str, text: str) -> argparse.ArgumentParser:
+    def add_action(name: str, text: str) -> argparse.ArgumentParser:
         added: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
         # A default would hide what was given before the action.
         add_service(added, default=argparse.SUPPRESS)
-        added.add_argument("id", type=named, metavar="ID", help="as the list shows it")
+        added.add_argument("id", type=read_name, metavar="ID", help="as the list shows it")
         return added
 
     for name, (_, text) in _ACTIONS.items():
-        action(name, text).add_argument(
+        add_action(name, text).add_argument(
             "--reason",
             required=name == "dismiss",
             help="stays with it" if name == "dismiss" else "stays with it; optional",
         )
-    evolve = action(
+    evolve = add_action(
         "evolve", "write the tool's next version with a chat model, check it, and promote it"
     )
     evolve.add_argument(
@@ -64,12 +64,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_command(args: argparse.Namespace) -> int:
     with Client(args.service) as client:
-        return {None: _list, "evolve": _evolve}.get(args.action, _change)(client, args)
+        return {None: _list_recommendations, "evolve": _evolve_tool}.get(
+            args.action, _change_state
+        )(client, args)
 
 
-def _list(client: Client, args: argparse.Namespace) -> int:
+def _list_recommendations(client: Client, args: argparse.Namespace) -> int:
     found = client.recommendations(state=args.state, tool_id=args.tool)
     if args.json:
         print(RecommendationList(recommendations=found).model_dump_json(by_alias=True, indent=2))
@@ -88,7 +90,7 @@ def _list(client: Client, args: argparse.Namespace) -> int:
     return 0
 
 
-def _evolve(client: Client, args: argparse.Namespace) -> int:
+def _evolve_tool(client: Client, args: argparse.Namespace) -> int:
     queue = client.recommendations(state="all")
     found = next((each for each in queue if each.recommendation_id == args.id), None)
     if found is None or found.tool is None or found.tool.tool_id is None:
@@ -96,7 +98,7 @@ def _evolve(client: Client, args: argparse.Namespace) -> int:
             f"{args.id!r} is no recommendation about a registered tool; "
             "`aftercall recommendations --state all --json` shows ids and tools"
         )
-    result = asyncio.run(_evolved(found, found.tool.tool_id, args))
+    result = asyncio.run(_evolve_found(found, found.tool.tool_id, args))
     print(f"{result.status}: {one_line(result.why, _MAX_SHOWN)}")
     if result.status != "evolved":
         return 1
@@ -104,7 +106,7 @@ def _evolve(client: Client, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _evolved(
+async def _evolve_found(
     found: Recommendation, tool_id: str, args: argparse.Namespace
 ) -> EvolutionResult:
     key = os.environ.get(args.key_from) if args.key_from else None
@@ -121,7 +123,7 @@ async def _evolved(
         return await toolbox.evolve_tool(tool_id, found.message)
 
 
-def _change(client: Client, args: argparse.Namespace) -> int:
+def _change_state(client: Client, args: argparse.Namespace) -> int:
     state, _ = _ACTIONS[args.action]
     try:
         changed = client.change_recommendation(args.id, state, reason=args.reason)
@@ -137,5 +139,5 @@ command = Command(
     "recommendations",
     "show recommendations for the makers of tools, and set their state",
     _add_arguments,
-    _run,
+    _run_command,
 )

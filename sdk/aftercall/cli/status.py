@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from aftercall import errors
-from aftercall.cli import Command, discover
+from aftercall.cli import Command, discover_commands
 from aftercall.cli.hook_files import installed_hooks
 from aftercall.client import Client
 from aftercall.client.transport import service_url
@@ -17,7 +17,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_command(args: argparse.Namespace) -> int:
     url = service_url(args.service)
     try:
         with Client(url, retries=0) as client:
@@ -32,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
     except errors.ServiceUnreachableError as error:
         cure = (
             "Start one with `aftercall serve`; `aftercall gateway` starts one by itself"
-            if "serve" in discover()
+            if "serve" in discover_commands()
             else HOW_TO_SERVE[:1].upper() + HOW_TO_SERVE[1:]
         )
         raise errors.ServiceUnreachableError(
@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
     if status.pending_indexing:
         waiting += "   (stored safely; answers do not use them yet)"
     if status.indexing_lag_s:
-        waiting += f", the oldest for {duration(status.indexing_lag_s)}"
+        waiting += f", the oldest for {show_duration(status.indexing_lag_s)}"
     vectors = "unknown" if status.vectors is None else f"{status.vectors:,}"
     if not status.consistent:
         vectors += "   (they do not agree with the log store)"
@@ -62,12 +62,12 @@ def _run(args: argparse.Namespace) -> int:
         ("vector index", status.vector_index),
     ]
     state = "ready" if status.ready else "NOT READY YET"
-    lines = [f"Aftercall {status.version} at {url}: {state}, up {duration(status.uptime_s)}"]
+    lines = [f"Aftercall {status.version} at {url}: {state}, up {show_duration(status.uptime_s)}"]
     lines += [f"  {label:<22} {text}" for label, text in rows]
     if status.indexing == "workers":
         lines.append(f"  {'learning':<22} by `aftercall worker` alone")
     if status.linger_s is not None:
-        ends = f"it ends {duration(status.linger_s)} after the last one left"
+        ends = f"it ends {show_duration(status.linger_s)} after the last one left"
         lines.append(f"  {'started':<22} by a gateway; {ends}")
     lines += [f"  {'left out by calls':<22} {said}" for said in status.missing]
     for name, note in installed_hooks():
@@ -93,7 +93,7 @@ def add_service(
     )
 
 
-def duration(seconds: float) -> str:
+def show_duration(seconds: float) -> str:
     """Return a duration in its two largest units: `3 d 4 h`, `12 min 5 s`, `8 s`."""
     left = int(seconds)
     parts = []
@@ -108,5 +108,5 @@ command = Command(
     "status",
     "show whether the service runs and how much it still has to learn",
     _add_arguments,
-    _run,
+    _run_command,
 )

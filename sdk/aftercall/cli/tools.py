@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aftercall.cli import Command, named, one_line
+from aftercall.cli import Command, one_line, read_name
 from aftercall.cli.status import add_service
 from aftercall.client import Client
 from aftercall.errors import ConfigurationError
@@ -24,24 +24,26 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     load = actions.add_parser("import", help=text, description=text)
     load.add_argument("file", metavar="FILE", help="- reads stdin")
-    load.add_argument("--server", type=named, metavar="NAME", help="the server that has the tools")
+    load.add_argument(
+        "--server", type=read_name, metavar="NAME", help="the server that has the tools"
+    )
     load.add_argument(
         "--dry-run", action="store_true", help="only read the file and name the tools"
     )
     add_service(load)
-    load.set_defaults(do=_import)
+    load.set_defaults(do=_import_tools)
     text = "list the tools that are registered"
     shown = actions.add_parser("list", help=text, description=text)
     add_service(shown)
-    shown.set_defaults(do=_list)
+    shown.set_defaults(do=_list_tools)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_command(args: argparse.Namespace) -> int:
     status: int = args.do(args)
     return status
 
 
-def _import(args: argparse.Namespace) -> int:
+def _import_tools(args: argparse.Namespace) -> int:
     tools = _read_file(args.file, args.server)
     if args.dry_run:
         for tool in tools:
@@ -66,7 +68,7 @@ def _import(args: argparse.Namespace) -> int:
     return 0 if registered + unchanged else 1
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list_tools(args: argparse.Namespace) -> int:
     with Client(args.service) as client:
         for tool in client.list_tools():
             print(one_line(tool.tool_id))
@@ -89,4 +91,6 @@ def _read_file(name: str, server: str | None) -> list[NamedTool]:
         raise ConfigurationError(f"{name}: {error}; nothing was registered") from error
 
 
-command = Command("tools", "register the tools of a list, or name them", _add_arguments, _run)
+command = Command(
+    "tools", "register the tools of a list, or name them", _add_arguments, _run_command
+)

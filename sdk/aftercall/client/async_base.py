@@ -17,15 +17,15 @@ from aftercall.client.transport import (
     client_headers,
     key_id,
     mapped_errors,
+    model_reader,
     own_key,
-    query,
+    path_segment,
+    query_string,
     read_answer,
-    reads,
     reads_nothing,
-    record,
+    record_request,
     request_headers,
     retry_wait_s,
-    segment,
 )
 from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
 from aftercall.json_values import JsonObject
@@ -89,16 +89,16 @@ class AsyncBaseClient:
         running calls use `Recorder`: it takes no time, and keeps what cannot be sent.
         """
         if isinstance(executions, models.Execution) or len(executions) <= _LARGE_BATCH:
-            return await self.send(record(executions, self.redactor))
-        return await self.send(await asyncio.to_thread(record, executions, self.redactor))
+            return await self.send(record_request(executions, self.redactor))
+        return await self.send(await asyncio.to_thread(record_request, executions, self.redactor))
 
     async def get_execution(self, execution_id: str) -> models.Execution:
         """Return an execution as it is stored."""
-        return await self._get(f"/executions/{segment(execution_id)}", models.Execution)
+        return await self._get_model(f"/executions/{path_segment(execution_id)}", models.Execution)
 
     async def status(self) -> models.Status:
         """Return what the service holds and how far it is with it."""
-        return await self._get("/status", models.Status)
+        return await self._get_model("/status", models.Status)
 
     async def suggest(
         self,
@@ -134,27 +134,27 @@ class AsyncBaseClient:
             execution = models.FailedCall.model_validate(dict(execution))
         clean = execution if self.redactor is None else self.redactor.call(execution)
         question = models.SuggestRequest(execution=clean, limit=limit, annotations=annotations)
-        return await self._send("POST", "/suggest", question, models.SuggestResponse)
+        return await self._send_body("POST", "/suggest", question, models.SuggestResponse)
 
     async def check(
         self, call: models.Call, *, annotations: models.ToolAnnotations | None = None
     ) -> models.CheckResponse:
         """Ask about a call before it is made: by schema, profile and learned rules alone.
 
-        `annotations` as in `suggest`. Of `repair`, apply the `changes` to the call's own
+        `annotations` as in `suggest`. With `repair`, apply the `changes` to the call's own
         parameters: where the redactor masked a value, `corrected_parameters` has the mask.
         """
         clean = call if self.redactor is None else self.redactor.call(call)
         fields = {name: getattr(clean, name) for name in models.Call.model_fields}
         question = models.CheckRequest(call=models.Call(**fields), annotations=annotations)
-        return await self._send("POST", "/check", question, models.CheckResponse)
+        return await self._send_body("POST", "/check", question, models.CheckResponse)
 
     async def report_outcome(
         self, suggestion_id: str, *, outcome: models.Outcome, execution_id: str
     ) -> None:
         """Report what became of a suggestion; `execution_id` is the call that followed it."""
         report = models.OutcomeReport(outcome=outcome, execution_id=execution_id)
-        path = f"/suggestions/{segment(suggestion_id)}/outcome"
+        path = f"/suggestions/{path_segment(suggestion_id)}/outcome"
         await self.send(Request("POST", path, reads_nothing, report.model_dump_json().encode()))
 
     async def similar(
@@ -186,42 +186,42 @@ class AsyncBaseClient:
         if self.redactor is not None:
             clean = self.redactor.parameters(tool_name, question.parameters)
             question = question.model_copy(update={"parameters": clean})
-        return await self._send(
+        return await self._send_body(
             "POST", "/similar", question, models.SimilarResponse, masked=("context",)
         )
 
     async def put_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Register a tool, or replace the one of this id."""
         clean = spec if self.redactor is None else self.redactor.tool(spec)
-        return await self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
+        return await self._send_body("PUT", f"/tools/{path_segment(tool_id)}", clean, models.Tool)
 
     async def put_tools(self, tools: Sequence[models.NamedTool]) -> models.ToolsReceipt:
         """Register tools or replace those of their ids, at most 1,000; others stay as they are."""
         clean = tools if self.redactor is None else [self.redactor.tool(each) for each in tools]
         content = b"[" + b",".join(each.model_dump_json().encode() for each in clean) + b"]"
-        return await self.send(Request("PUT", "/tools", reads(models.ToolsReceipt), content))
+        return await self.send(Request("PUT", "/tools", model_reader(models.ToolsReceipt), content))
 
     async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
-        """A registered tool; with `use_evolved` the version that was promoted in its place."""
-        return await self._get(
-            f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None
+        """Return a registered tool; with `use_evolved` the version promoted for it."""
+        return await self._get_model(
+            f"/tools/{path_segment(tool_id)}", models.Tool, use_evolved=use_evolved or None
         )
 
     async def list_tools(self) -> list[models.Tool]:
         """Return all registered tools."""
-        return (await self._get("/tools", models.ToolList)).tools
+        return (await self._get_model("/tools", models.ToolList)).tools
 
     async def delete_tool(self, tool_id: str) -> None:
         """Forget a tool's registration; what was learned about its calls stays."""
-        await self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
+        await self.send(Request("DELETE", f"/tools/{path_segment(tool_id)}", reads_nothing))
 
     async def healthy(self) -> bool:
         """Return whether the service runs; False also when there is no answer."""
-        return await self._probe("/healthz")
+        return await self._probe_path("/healthz")
 
     async def ready(self) -> bool:
         """Return whether the service answers questions now; False also when there is no answer."""
-        return await self._probe("/readyz")
+        return await self._probe_path("/readyz")
 
     async def send(self, request: Request[T]) -> T:
         """Send a request of `aftercall.client.transport`, again where that can help."""
@@ -243,10 +243,10 @@ class AsyncBaseClient:
                     raise
             await asyncio.sleep(wait_s)
 
-    async def _get(self, path: str, model: type[ModelT], **asked: QueryValue) -> ModelT:
-        return await self.send(Request("GET", path + query(asked), reads(model)))
+    async def _get_model(self, path: str, model: type[ModelT], **asked: QueryValue) -> ModelT:
+        return await self.send(Request("GET", path + query_string(asked), model_reader(model)))
 
-    async def _send(
+    async def _send_body(
         self,
         method: str,
         path: str,
@@ -258,14 +258,14 @@ class AsyncBaseClient:
         if self.redactor is not None:
             body = self.redactor.fields(body, masked)
         content = body.model_dump_json().encode()
-        return await self.send(Request(method, path, reads(answer), content))
+        return await self.send(Request(method, path, model_reader(answer), content))
 
-    async def _probe(self, path: str) -> bool:
+    async def _probe_path(self, path: str) -> bool:
         try:
             await self.send(Request("GET", path, reads_nothing, retried=False))
         except (ServiceUnreachableError, ServiceFailedError):
             return False
         return True
 
-    def _masked(self, text: str) -> str:
+    def _mask_text(self, text: str) -> str:
         return text if self.redactor is None else self.redactor.text(text)

@@ -9,7 +9,13 @@ from uuid import uuid4
 
 from aftercall import models
 from aftercall.client.async_base import AsyncBaseClient
-from aftercall.client.transport import Request, query, reads, reads_nothing, segment
+from aftercall.client.transport import (
+    Request,
+    model_reader,
+    path_segment,
+    query_string,
+    reads_nothing,
+)
 from aftercall.errors import ProtocolError
 from aftercall.promotions_file import PromotionsFileError, parse_promotions, render_promotions
 
@@ -24,14 +30,14 @@ PROMOTION_TEXTS = ("reason", "mutation")
 class AsyncClient(AsyncBaseClient):
     """Talks to the service from asyncio code; an async context manager.
 
-    Secrets are masked before anything leaves the process. What can pass by itself is retried, as
-    every endpoint may be called twice without harm: executions count by their id, outcomes by
-    suggestion and execution.
+    Secrets are masked before anything leaves the process. Anything that can pass by itself is
+    retried, as every endpoint may be called twice without harm: executions count by their id,
+    outcomes by suggestion and execution.
 
     Arguments that many methods have: `tool_name` and `server_name` name a tool as its calls do
     (without a server that of the tool without one), `window` is the last 24 hours, 7 days or 30
     days up to now, and `limit` the most to return; the service's own number when None. What there
-    is none of, or nothing is known of, is a `NotFoundError`; where there are like names, its
+    is not one of, or nothing is known of, is a `NotFoundError`; where there are like names, its
     details hold them.
 
     Args:
@@ -48,7 +54,7 @@ class AsyncClient(AsyncBaseClient):
 
     async def namespaces(self) -> list[models.Namespace]:
         """Return the capabilities that tools are registered for, and who serves each."""
-        return (await self._get("/namespaces", models.NamespaceList)).namespaces
+        return (await self._get_model("/namespaces", models.NamespaceList)).namespaces
 
     async def best_tool(
         self,
@@ -66,10 +72,10 @@ class AsyncClient(AsyncBaseClient):
         `mode` is how they are ranked; the service's own way when None. With `explore` tools may be
         tried out that may change something.
         """
-        return await self._get(
-            f"/namespaces/{segment(namespace)}/best",
+        return await self._get_model(
+            f"/namespaces/{path_segment(namespace)}/best",
             models.BestTool,
-            scenario=self._masked(scenario),
+            scenario=self._mask_text(scenario),
             use_rag=use_rag,
             mode=mode,
             limit=limit,
@@ -91,7 +97,7 @@ class AsyncClient(AsyncBaseClient):
         question = models.FindRequest(
             scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode
         )
-        return await self._send(
+        return await self._send_body(
             "POST", "/tools/find", question, models.FoundTools, masked=("scenario",)
         )
 
@@ -107,15 +113,15 @@ class AsyncClient(AsyncBaseClient):
         negative_tags: Sequence[str] = (),
         mark_id: str | None = None,
     ) -> models.MarkedFailure:
-        """Tell that a tool failed in a scenario; durable when this returns.
+        """Report that a tool failed in a scenario; durable when this returns.
 
         `version` is the one that failed, the one in force when None. `execution_id` names the
         recorded call that failed so; it and the mark count once. `negative_tags` are what the tool
         is not to be offered for any more. `mark_id` is a UUID: the same mark twice counts once.
         """
-        return await self._send(
+        return await self._send_body(
             "POST",
-            f"/tools/{segment(tool_id)}/failures",
+            f"/tools/{path_segment(tool_id)}/failures",
             models.FailureMark(
                 mark_id=mark_id or str(uuid4()),
                 scenario=scenario,
@@ -133,32 +139,42 @@ class AsyncClient(AsyncBaseClient):
         self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
     ) -> list[models.SimilarFailure]:
         """Failures of a tool: nearest to the scenario first, without one the latest."""
-        near = None if scenario is None else self._masked(scenario)
-        path = f"/tools/{segment(tool_id)}/failures"
-        return (await self._get(path, models.ToolFailures, scenario=near, limit=limit)).failures
+        near = None if scenario is None else self._mask_text(scenario)
+        path = f"/tools/{path_segment(tool_id)}/failures"
+        return (
+            await self._get_model(path, models.ToolFailures, scenario=near, limit=limit)
+        ).failures
 
     async def promote(self, namespace: str, promotion: models.Promotion) -> models.PromotionStatus:
         """Let an evolved version stand in for the original of a namespace."""
-        return await self._send(
-            "PUT", _promotion(namespace), promotion, models.PromotionStatus, masked=PROMOTION_TEXTS
+        return await self._send_body(
+            "PUT",
+            _promotion_path(namespace),
+            promotion,
+            models.PromotionStatus,
+            masked=PROMOTION_TEXTS,
         )
 
     async def get_promotion(self, namespace: str) -> models.PromotionStatus:
         """Return the promotion that holds, and how both versions did."""
-        return await self._get(_promotion(namespace), models.PromotionStatus)
+        return await self._get_model(_promotion_path(namespace), models.PromotionStatus)
 
     async def remove_promotion(self, namespace: str) -> None:
         """Let the original stand for itself again."""
-        await self.send(Request("DELETE", _promotion(namespace), reads_nothing))
+        await self.send(Request("DELETE", _promotion_path(namespace), reads_nothing))
 
     async def rollback_promotion(self, namespace: str) -> models.PromotionHistory:
         """Go back to what held before the latest change. Not repeated by itself."""
-        path = f"{_promotion(namespace)}/rollback"
-        return await self.send(Request("POST", path, reads(models.PromotionHistory), retried=False))
+        path = f"{_promotion_path(namespace)}/rollback"
+        return await self.send(
+            Request("POST", path, model_reader(models.PromotionHistory), retried=False)
+        )
 
     async def promotion_history(self, namespace: str) -> models.PromotionHistory:
         """Return what was promoted and taken back in a namespace, latest first."""
-        return await self._get(f"{_promotion(namespace)}/history", models.PromotionHistory)
+        return await self._get_model(
+            f"{_promotion_path(namespace)}/history", models.PromotionHistory
+        )
 
     async def export_promotions(self) -> dict[str, models.Promotion]:
         """Return all promotions that hold, by namespace.
@@ -178,13 +194,13 @@ class AsyncClient(AsyncBaseClient):
             }
         content = render_promotions(promotions).encode()
         return await self.send(
-            Request("PUT", "/promotions", reads(models.PromotionsReceipt), content)
+            Request("PUT", "/promotions", model_reader(models.PromotionsReceipt), content)
         )
 
     async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[models.Evolution]:
         """Promotions of the past for scenarios like this one, nearest first; `limit` 1 to 50."""
         question = models.EvolutionRequest(scenario=scenario, limit=limit)
-        found = await self._send(
+        found = await self._send_body(
             "POST", "/evolutions/find", question, models.EvolutionList, masked=("scenario",)
         )
         return found.evolutions
@@ -202,7 +218,7 @@ class AsyncClient(AsyncBaseClient):
         agent: str | None = None,
         correction_id: str | None = None,
     ) -> models.RecordedCorrection:
-        """Tell that a user corrected an answer; durable when this returns.
+        """Report that a user corrected an answer; durable when this returns.
 
         `text` has at most 2,000 characters. The corrected call is `execution_id`, which may be
         recorded later than this, or else the latest recorded one of `session_id`, where server and
@@ -217,7 +233,7 @@ class AsyncClient(AsyncBaseClient):
         """
         if session_id is not None and self.redactor is not None:
             session_id = self.redactor.session_id(session_id)
-        return await self._send(
+        return await self._send_body(
             "POST",
             "/corrections",
             models.Correction(
@@ -228,7 +244,7 @@ class AsyncClient(AsyncBaseClient):
                 tool_name=tool_name,
                 text=text,
                 kind=kind,
-                boundary_axes=_texts(boundary_axes),
+                boundary_axes=_list_texts(boundary_axes),
                 agent=agent,
             ),
             models.RecordedCorrection,
@@ -246,7 +262,7 @@ class AsyncClient(AsyncBaseClient):
 
         `limit` is 1 to 100.
         """
-        found = await self._get(
+        found = await self._get_model(
             "/corrections",
             models.CorrectionList,
             tool_name=tool_name,
@@ -260,11 +276,11 @@ class AsyncClient(AsyncBaseClient):
 
         A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
         """
-        return await self._get(f"/tools/{segment(tool_id)}/health", models.ToolHealth)
+        return await self._get_model(f"/tools/{path_segment(tool_id)}/health", models.ToolHealth)
 
     async def boundaries(self) -> models.Boundaries:
         """Boundary axes over all tools: which belong together, which co-occur, who has them."""
-        return await self._get("/boundaries", models.Boundaries)
+        return await self._get_model("/boundaries", models.Boundaries)
 
     async def recommendations(
         self,
@@ -279,7 +295,7 @@ class AsyncClient(AsyncBaseClient):
         `state` None: the open and the taken ones. `tool_id` is a tool's id, or the name of its
         calls, or a namespace. `limit` is 1 to 1,000.
         """
-        found = await self._get(
+        found = await self._get_model(
             "/recommendations",
             models.RecommendationList,
             state=state,
@@ -299,8 +315,8 @@ class AsyncClient(AsyncBaseClient):
     ) -> models.Recommendation:
         """Say what is done about a recommendation; a reason is needed to dismiss it."""
         change = models.RecommendationChange(state=state, reason=reason, changed_by=changed_by)
-        path = f"/recommendations/{segment(recommendation_id)}"
-        return await self._send("PUT", path, change, models.Recommendation, masked=("reason",))
+        path = f"/recommendations/{path_segment(recommendation_id)}"
+        return await self._send_body("PUT", path, change, models.Recommendation, masked=("reason",))
 
     async def known_tools(
         self,
@@ -316,9 +332,9 @@ class AsyncClient(AsyncBaseClient):
         recorded calls have them, with those that serve the `namespace`; all when neither is named.
         `max_tokens` is of the text, by an estimate from above; the service's own number when None.
         """
-        asked = query(
+        asked = query_string(
             {
-                "tool": None if tools is None else _texts(tools),
+                "tool": None if tools is None else _list_texts(tools),
                 "namespace": namespace,
                 "max_tokens": max_tokens,
                 "format": format,
@@ -335,14 +351,14 @@ class AsyncClient(AsyncBaseClient):
         """
         found: list[models.LearnedContract] = []
         for start in range(0, len(tools), 100):
-            asked = query({"tool": list(tools[start : start + 100])})
+            asked = query_string({"tool": list(tools[start : start + 100])})
             path = f"/known-tools/contracts{asked}"
-            found += (await self._get(path, models.LearnedContracts)).contracts
+            found += (await self._get_model(path, models.LearnedContracts)).contracts
         return found
 
     async def totals(self) -> models.Totals:
-        """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
-        return await self._get("/stats/totals", models.Totals)
+        """Return how many calls there were in 24 hours, 7 and 30 days, and before."""
+        return await self._get_model("/stats/totals", models.Totals)
 
     async def usage(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
@@ -351,7 +367,7 @@ class AsyncClient(AsyncBaseClient):
 
         `limit` 1 to 500 of each.
         """
-        return await self._get("/stats/usage", models.Usage, window=window, limit=limit)
+        return await self._get_model("/stats/usage", models.Usage, window=window, limit=limit)
 
     async def trend(
         self,
@@ -362,7 +378,7 @@ class AsyncClient(AsyncBaseClient):
     ) -> models.Trend:
         """Return how calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
         tool = {"tool_name": tool_name, "server_name": server_name}
-        return await self._get("/stats/trend", models.Trend, window=window, **tool)
+        return await self._get_model("/stats/trend", models.Trend, window=window, **tool)
 
     async def latency(
         self,
@@ -373,13 +389,13 @@ class AsyncClient(AsyncBaseClient):
     ) -> models.Latency:
         """Return how long calls took over time, in milliseconds; arguments as for `trend`."""
         tool = {"tool_name": tool_name, "server_name": server_name}
-        return await self._get("/stats/latency", models.Latency, window=window, **tool)
+        return await self._get_model("/stats/latency", models.Latency, window=window, **tool)
 
     async def tool_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.ToolStatisticsList:
         """Tools that were called in a window, and how good they are now; `limit` 1 to 500."""
-        return await self._get(
+        return await self._get_model(
             "/stats/tools", models.ToolStatisticsList, window=window, limit=limit
         )
 
@@ -387,8 +403,8 @@ class AsyncClient(AsyncBaseClient):
         self, agent: str, window: models.UsageWindow = "24h"
     ) -> models.AgentStatistics:
         """Return what one agent called, and how that went."""
-        return await self._get(
-            f"/stats/agents/{segment(agent)}", models.AgentStatistics, window=window
+        return await self._get_model(
+            f"/stats/agents/{path_segment(agent)}", models.AgentStatistics, window=window
         )
 
     async def reflection(self, window: models.UsageWindow = "24h") -> models.ReflectionStatistics:
@@ -396,17 +412,19 @@ class AsyncClient(AsyncBaseClient):
 
         Success before and after it, answers, times to repair.
         """
-        return await self._get("/stats/reflection", models.ReflectionStatistics, window=window)
+        return await self._get_model(
+            "/stats/reflection", models.ReflectionStatistics, window=window
+        )
 
     async def criteria(self, window: models.UsageWindow = "24h") -> models.Criteria:
         """Return what the calls of a window meet of seed 004's success criteria."""
-        return await self._get("/stats/criteria", models.Criteria, window=window)
+        return await self._get_model("/stats/criteria", models.Criteria, window=window)
 
     async def pattern_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.PatternStatistics:
         """Failure patterns by how often they were met in a window; `limit` 1 to 500."""
-        return await self._get(
+        return await self._get_model(
             "/stats/patterns", models.PatternStatistics, window=window, limit=limit
         )
 
@@ -414,19 +432,21 @@ class AsyncClient(AsyncBaseClient):
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.FixFirst:
         """Open failure patterns by what they cost now; `limit` 1 to 500."""
-        return await self._get("/stats/fix-first", models.FixFirst, window=window, limit=limit)
+        return await self._get_model(
+            "/stats/fix-first", models.FixFirst, window=window, limit=limit
+        )
 
     async def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:
         """Return how often a pattern was met over time; ids are those of `patterns`."""
-        return await self._get(
-            f"/stats/patterns/{segment(pattern_id)}", models.PatternHistory, window=window
+        return await self._get_model(
+            f"/stats/patterns/{path_segment(pattern_id)}", models.PatternHistory, window=window
         )
 
     async def confidence(self) -> models.ConfidenceStatistics:
         """Return what suggestions promised and what came of it, of the latest 2,000 outcomes."""
-        return await self._get("/stats/confidence", models.ConfidenceStatistics)
+        return await self._get_model("/stats/confidence", models.ConfidenceStatistics)
 
     async def patterns(
         self,
@@ -440,7 +460,7 @@ class AsyncClient(AsyncBaseClient):
 
         A server alone names all its tools; `limit` is 1 to 1,000.
         """
-        found = await self._get(
+        found = await self._get_model(
             "/patterns",
             models.FailurePatternList,
             tool_name=tool_name,
@@ -452,39 +472,43 @@ class AsyncClient(AsyncBaseClient):
 
     async def create_key(self, spec: models.KeySpec) -> models.IssuedKey:
         """Make a key; its secret is in this answer only. This wants a key with `admin`."""
-        return await self._send("POST", "/keys", spec, models.IssuedKey)
+        return await self._send_body("POST", "/keys", spec, models.IssuedKey)
 
     async def list_keys(self) -> list[models.KnownKey]:
         """Return all keys of the workspace, without their secrets; of all for an operator's key."""
-        return (await self._get("/keys", models.KeyList)).keys
+        return (await self._get_model("/keys", models.KeyList)).keys
 
     async def rotate_key(self, key_id: str, *, overlap_s: int = 3600) -> models.IssuedKey:
         """Give a key a new secret; the former one holds on for `overlap_s` seconds."""
         body = models.KeyRotation(overlap_s=overlap_s).model_dump_json().encode()
-        path = f"/keys/{segment(key_id)}/rotation"
+        path = f"/keys/{path_segment(key_id)}/rotation"
         # Done twice, the first new secret would be one that no one has seen.
-        return await self.send(Request("POST", path, reads(models.IssuedKey), body, retried=False))
+        return await self.send(
+            Request("POST", path, model_reader(models.IssuedKey), body, retried=False)
+        )
 
     async def revoke_key(self, key_id: str) -> None:
         """End a key; what it reported stays."""
-        await self.send(Request("DELETE", f"/keys/{segment(key_id)}", reads_nothing))
+        await self.send(Request("DELETE", f"/keys/{path_segment(key_id)}", reads_nothing))
 
     async def audit(
         self, *, limit: int | None = None, before: int | None = None
     ) -> list[models.AuditRecord]:
-        """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
-        return (await self._get("/audit", models.AuditList, limit=limit, before=before)).entries
+        """Return the audit, latest first, `before` a position; `limit` is 1 to 1,000."""
+        return (
+            await self._get_model("/audit", models.AuditList, limit=limit, before=before)
+        ).entries
 
     async def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:
         """Erase what an agent, a session, a key or a time has stated, and learn all again."""
-        return await self._send("POST", "/forget", whose, models.ForgetReceipt)
+        return await self._send_body("POST", "/forget", whose, models.ForgetReceipt)
 
 
-def _promotion(namespace: str) -> str:
-    return f"/namespaces/{segment(namespace)}/promotion"
+def _promotion_path(namespace: str) -> str:
+    return f"/namespaces/{path_segment(namespace)}/promotion"
 
 
-def _texts(texts: str | Sequence[str]) -> list[str]:
+def _list_texts(texts: str | Sequence[str]) -> list[str]:
     """Take a single text as one, not as its characters."""
     return [texts] if isinstance(texts, str) else list(texts)
 

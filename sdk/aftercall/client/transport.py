@@ -51,7 +51,7 @@ class Request(Generic[T]):
     retried: bool = True
 
 
-def segment(text: str) -> str:
+def path_segment(text: str) -> str:
     """Return one segment of a path, whatever the id holds; ValueError when it is empty."""
     if not text:
         raise ValueError("the id is empty; a request would go to another endpoint")
@@ -59,7 +59,7 @@ def segment(text: str) -> str:
     return quote(text, safe="") if text.strip(".") else text.replace(".", "%2E")
 
 
-def query(fields: Mapping[str, QueryValue]) -> str:
+def query_string(fields: Mapping[str, QueryValue]) -> str:
     """Return the query of a path with its question mark; empty when no field has a value.
 
     Names are written in camelCase. A field of several texts stands there once for each.
@@ -78,7 +78,7 @@ def query(fields: Mapping[str, QueryValue]) -> str:
     return f"?{text}" if text else ""
 
 
-def reads(model: type[ModelT]) -> Callable[[bytes], ModelT]:
+def model_reader(model: type[ModelT]) -> Callable[[bytes], ModelT]:
     """Reads an answer as a model."""
 
     def read(content: bytes) -> ModelT:
@@ -100,7 +100,7 @@ def reads_nothing(_content: bytes) -> None:
     """Any answer of success will do."""
 
 
-def encode(execution: Execution, redactor: Redactor | None) -> bytes:
+def encode_execution(execution: Execution, redactor: Redactor | None) -> bytes:
     """Return an execution as it is sent: one line of JSON, without secrets."""
     clean = execution if redactor is None else redactor.call(execution)
     return clean.model_dump_json().encode()
@@ -110,7 +110,7 @@ def record_encoded(lines: Sequence[bytes]) -> Request[RecordReceipt]:
     """`POST /executions` with what `encode` made."""
 
     def read(content: bytes) -> RecordReceipt:
-        receipt = reads(RecordReceipt)(content)
+        receipt = model_reader(RecordReceipt)(content)
         answered = receipt.accepted + receipt.duplicates + len(receipt.rejected)
         if answered != len(lines):
             # A caller who believed this receipt would throw away what was never stored.
@@ -122,12 +122,12 @@ def record_encoded(lines: Sequence[bytes]) -> Request[RecordReceipt]:
     return Request("POST", "/executions", read, b"[" + b",".join(lines) + b"]")
 
 
-def record(
+def record_request(
     executions: Execution | Sequence[Execution], redactor: Redactor | None
 ) -> Request[RecordReceipt]:
     """`POST /executions`."""
     batch = [executions] if isinstance(executions, Execution) else executions
-    return record_encoded([encode(execution, redactor) for execution in batch])
+    return record_encoded([encode_execution(execution, redactor) for execution in batch])
 
 
 def in_groups(
@@ -176,7 +176,7 @@ def retry_wait_s(attempt: int, error: errors.AftercallError, retries: int) -> fl
 
 
 def service_url(given: str | None = None) -> str:
-    """The address given, else that of `AFTERCALL_URL`, else where `aftercall serve` listens."""
+    """Return the given address, that of `AFTERCALL_URL`, or that of `aftercall serve`."""
     return (os.environ.get(URL_VARIABLE) or BASE_URL) if given is None else given
 
 
@@ -215,7 +215,7 @@ def own_key(api_key: str | None) -> str:
 
 
 def key_id(api_key: str) -> str:
-    """Return the part of a key that is no secret; empty where there is none."""
+    """Return the part of a key that is no secret; empty without a key."""
     parts = api_key.split("_", 2)
     return parts[1] if len(parts) == 3 and parts[0] == "ac" else ""
 
@@ -235,7 +235,7 @@ def current_trace_id() -> str | None:
 
 
 def _trace_headers() -> dict[str, str]:
-    """Of the current span (W3C Trace Context) `traceparent` and `tracestate`.
+    """Return `traceparent` and `tracestate` of the current span (W3C Trace Context).
 
     No baggage: that is the caller's own and may hold anything. A process that has not imported
     OpenTelemetry has no current span, so nothing is imported for it.
@@ -301,10 +301,10 @@ def mapped_errors(url: httpx2.URL) -> Iterator[None]:
     try:
         yield
     except _LOWER_ERRORS as error:
-        raise _mapped(error, f"{url.scheme}://{url.netloc.decode()}") from error
+        raise _map_error(error, f"{url.scheme}://{url.netloc.decode()}") from error
 
 
-def _mapped(error: Exception, origin: str) -> errors.AftercallError:
+def _map_error(error: Exception, origin: str) -> errors.AftercallError:
     text = str(error) or type(error).__name__
     match error:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():

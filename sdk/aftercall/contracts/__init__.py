@@ -33,23 +33,23 @@ from typing import Any, ParamSpec, TypeVar
 
 from aftercall.contracts.deliverables import (
     Deliverable,
-    described,
-    folded,
-    is_empty,
+    describe_value,
+    fold_name,
+    holds_nothing,
     is_envelope,
     is_of_type,
     items_of,
     members_of,
+    name_type,
     schema_errors,
-    type_of,
 )
 from aftercall.errors import ConfigurationError
-from aftercall.json_patch import pointer
+from aftercall.json_patch import make_pointer
 from aftercall.json_values import JsonValue, bounded_json
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import CONTRACT_VIOLATION, Outcome, ToolFailedError, make_error
 from aftercall.reflection.results import ResultReader
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 
 __all__ = [
     "CONTRACT_VIOLATION", "ContractViolationError", "Deliverable", "DeliverableReader", "Violation",
@@ -130,52 +130,58 @@ def check(value: object, deliverable: Deliverable) -> list[Violation]:
     The value is taken as it is: see `aftercall.contracts.canonical` for what differs in key style
     or container only. A JSON Schema that cannot be applied to it is a `ConfigurationError`.
     """
-    return list(islice(_violations(value, deliverable, ""), MAX_VIOLATIONS))
+    return list(islice(_find_violations(value, deliverable, ""), MAX_VIOLATIONS))
 
 
-def _violations(value: object, wanted: Deliverable, path: str) -> Iterator[Violation]:
+def _find_violations(value: object, wanted: Deliverable, path: str) -> Iterator[Violation]:
     if (kind := wanted.expected_type) is not None and not is_of_type(value, kind):
-        yield Violation(path, "type", kind, type_of(value))
+        yield Violation(path, "type", kind, name_type(value))
         return
-    if wanted.non_empty is True and (is_empty(value) or (kind is None and _holds_nothing(value))):
-        yield Violation(path, "non_empty", True, described(value))  # noqa: FBT003  # what it says
-    yield from _bounds(value, wanted, path)
+    if wanted.non_empty is True and (
+        holds_nothing(value) or (kind is None and _holds_nothing(value))
+    ):
+        yield Violation(path, "non_empty", True, describe_value(value))  # noqa: FBT003  # what it says
+    yield from _check_bounds(value, wanted, path)
     members = members_of(value) if wanted.named else None
     if members is not None:
         for name in wanted.needed:
             if name not in members:
-                yield Violation(path, "required", name, described(value))
+                yield Violation(path, "required", name, describe_value(value))
         for name in wanted.named:
             if name in members:
                 yield from _of_member(members[name], name, wanted, path)
     if wanted.items is not None:
         for index, item in enumerate(items_of(value) or ()):
-            yield from _violations(item, wanted.items, _below(path, index))
+            yield from _find_violations(item, wanted.items, _path_below(path, index))
     for error in schema_errors(value, wanted.json_schema, most=MAX_VIOLATIONS):
         here = path
         for part in error.instance_path:
-            here = _below(here, part)
+            here = _path_below(here, part)
         asked = bounded_json(error.kind.value, max_chars=300)
-        yield Violation(here, "json_schema", {error.kind.name: asked}, described(error.instance))
+        yield Violation(
+            here, "json_schema", {error.kind.name: asked}, describe_value(error.instance)
+        )
 
 
 def _holds_nothing(value: object) -> bool:
-    """Where no type is asked for, an envelope around nothing is empty: `{"result": []}`."""
+    """Return whether a value, or the envelope around it, holds nothing: `{"result": []}`."""
     members = members_of(value) or {}
-    return len(members) == 1 and all(is_envelope(k) and is_empty(v) for k, v in members.items())
+    return len(members) == 1 and all(
+        is_envelope(k) and holds_nothing(v) for k, v in members.items()
+    )
 
 
 def _of_member(value: object, name: str, wanted: Deliverable, path: str) -> Iterator[Violation]:
-    here, part = _below(path, name), wanted.fields.get(name)
+    here, part = _path_below(path, name), wanted.fields.get(name)
     if name not in wanted.needed and value is None:
         return  # an optional key that is null states the same as one that is missing
-    if name in wanted.full and is_empty(value):
-        yield Violation(here, "non_empty", True, described(value))  # noqa: FBT003  # what it says
+    if name in wanted.full and holds_nothing(value):
+        yield Violation(here, "non_empty", True, describe_value(value))  # noqa: FBT003  # what it says
     elif part is not None:
-        yield from _violations(value, part, here)
+        yield from _find_violations(value, part, here)
 
 
-def _bounds(value: object, wanted: Deliverable, path: str) -> Iterator[Violation]:
+def _check_bounds(value: object, wanted: Deliverable, path: str) -> Iterator[Violation]:
     if (items := items_of(value)) is not None:
         yield from _of_size(len(items), wanted.min_items, wanted.max_items, "items", path)
     elif isinstance(value, str):
@@ -196,9 +202,9 @@ def _of_size(
         yield Violation(path, f"max_{unit}", most, size)
 
 
-def _below(path: str, part: str | int) -> str:
+def _path_below(path: str, part: str | int) -> str:
     """RFC 6901; a key may hold any text, so that only so much of it is shown."""
-    longer = path + pointer([part])
+    longer = path + make_pointer([part])
     return longer if len(longer) <= _MAX_PATH_CHARS else path
 
 
@@ -236,28 +242,33 @@ def checked(
     if inspect.iscoroutinefunction(call):
 
         @functools.wraps(call)
-        async def awaiting(*args: CallP.args, **kwargs: CallP.kwargs) -> Any:
-            return _held(await call(*args, **kwargs), asked)
+        async def await_checked(*args: CallP.args, **kwargs: CallP.kwargs) -> Any:
+            return _hold_result(await call(*args, **kwargs), asked)
 
-        return awaiting  # type: ignore[return-value]  # a coroutine function, as `call` is
+        return await_checked  # type: ignore[return-value]  # a coroutine function, as `call` is
 
     @functools.wraps(call)
-    def calling(*args: CallP.args, **kwargs: CallP.kwargs) -> Any:
+    def call_checked(*args: CallP.args, **kwargs: CallP.kwargs) -> Any:
         result = call(*args, **kwargs)
-        return _awaited(result, asked) if inspect.isawaitable(result) else _held(result, asked)
+        return (
+            _await_result(result, asked)
+            if inspect.isawaitable(result)
+            else _hold_result(result, asked)
+        )
 
-    return calling
+    return call_checked
 
 
 def held_against(value: Any, wanted: Deliverable) -> tuple[Any, list[Violation]]:
     """Return the canonical shape and what it breaks, for a call that is under way. Never raises.
 
     What cannot be checked is no violation: that a JSON Schema cannot be applied, or that an object
-    cannot be looked at, says nothing about the tool. The result stands as it is, and it is logged.
+    cannot be looked at, states nothing about the tool. The result stands as it is, and it is
+    logged.
     """
     shaped = value
     try:
-        shaped = canonical(value, wanted)
+        shaped = to_canonical(value, wanted)
         return shaped, check(shaped, wanted)
     except ConfigurationError as error:
         _logger.warning("a result was not checked: %s", error)
@@ -266,11 +277,11 @@ def held_against(value: Any, wanted: Deliverable) -> tuple[Any, list[Violation]]
     return shaped, []
 
 
-async def _awaited(result: Awaitable[Any], wanted: Deliverable) -> Any:
-    return _held(await result, wanted)
+async def _await_result(result: Awaitable[Any], wanted: Deliverable) -> Any:
+    return _hold_result(await result, wanted)
 
 
-def _held(result: Any, wanted: Deliverable) -> Any:
+def _hold_result(result: Any, wanted: Deliverable) -> Any:
     if not (outcome := Outcome.coerce(result)).is_ok:
         return result
     shaped, violations = held_against(outcome.value, wanted)
@@ -290,8 +301,8 @@ class DeliverableReader(ResultReader[ResultT]):
     With it, `call_with_reflection` records a violation as the call's failure and asks about it.
     The result itself is neither changed nor recorded in another shape.
 
-    Failures by the word of the `inner` reader are not checked. What is checked is what `delivered`
-    makes of a result: when left out, an `Outcome`'s value, or the result itself.
+    Failures by the word of the `inner` reader are not checked. Anything that is checked is what
+    `delivered` makes of a result: when left out, an `Outcome`'s value, or the result itself.
     """
 
     reads_in_thread = True  # the work is linear in the result, which may be of any size
@@ -308,11 +319,11 @@ class DeliverableReader(ResultReader[ResultT]):
         return Outcome(failure=violation_error(violations)) if violations else outcome
 
     def read_exception(self, error: Exception) -> ExecutionError:
-        """As the inner reader."""
+        """Read an exception as the inner reader does."""
         return self.inner.read_exception(error)
 
 
-def canonical(value: Any, wanted: Deliverable) -> Any:
+def to_canonical(value: Any, wanted: Deliverable) -> Any:
     """`value` in the keys and containers that `wanted` speaks of; see the module."""
     value = _in_container(value, wanted)
     if isinstance(value, dict):
@@ -320,11 +331,11 @@ def canonical(value: Any, wanted: Deliverable) -> Any:
         changed = {
             name: made
             for name, part in wanted.fields.items()
-            if name in value and (made := canonical(value[name], part)) is not value[name]
+            if name in value and (made := to_canonical(value[name], part)) is not value[name]
         }
         return {key: changed.get(key, each) for key, each in value.items()} if changed else value
     if isinstance(value, list) and wanted.items is not None:
-        items = [canonical(item, wanted.items) for item in value]
+        items = [to_canonical(item, wanted.items) for item in value]
         is_same = all(made is item for made, item in zip(items, value, strict=True))
         return value if is_same else items
     return value
@@ -335,23 +346,23 @@ def _in_container(value: Any, wanted: Deliverable) -> Any:
     if (kind := wanted.expected_type) is None:
         return value
 
-    def fits(each: Any) -> bool:
+    def is_fitting(each: Any) -> bool:
         return _answers_to(each, wanted) if kind == "object" else is_of_type(each, kind)
 
     if isinstance(value, dict):
-        if (held := _enveloped(value, wanted)) is not None and fits(held):
+        if (held := _open_envelope(value, wanted)) is not None and is_fitting(held):
             return held
         return [value] if kind == "array" and _answers_to(value, wanted.items) else value
     is_one = kind != "array" and isinstance(value, list) and len(value) == 1
-    return value[0] if is_one and fits(value[0]) else value
+    return value[0] if is_one and is_fitting(value[0]) else value
 
 
-def _enveloped(value: dict[Any, Any], wanted: Deliverable) -> Any:
+def _open_envelope(value: dict[Any, Any], wanted: Deliverable) -> Any:
     """Return what the one key holds, when it is an envelope and not a key that was asked for."""
     if len(value) != 1:
         return None
     (key,) = value
-    is_asked_for = isinstance(key, str) and folded(key) in wanted.named_in_any_style
+    is_asked_for = isinstance(key, str) and fold_name(key) in wanted.named_in_any_style
     return value[key] if is_envelope(key) and not is_asked_for else None
 
 
@@ -359,8 +370,8 @@ def _answers_to(value: Any, wanted: Deliverable | None) -> bool:
     """Return whether it is an object with all keys that are needed, or with any when none is."""
     if wanted is None or not isinstance(value, dict):
         return False
-    there = {folded(key) for key in value if isinstance(key, str)}
-    needed = [folded(name) for name in wanted.needed]
+    there = {fold_name(key) for key in value if isinstance(key, str)}
+    needed = [fold_name(name) for name in wanted.needed]
     return there.issuperset(needed) if needed else not there.isdisjoint(wanted.named_in_any_style)
 
 
@@ -368,13 +379,13 @@ def _in_style(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:
     """Keys in the deliverable's spelling, each where it stood; two that fit are both left."""
     if not (missing := [name for name in wanted.named if name not in value]):
         return value
-    by_style = gathered(
-        (folded(key), key) for key in value if isinstance(key, str) and key not in wanted.named
+    by_style = gather_values(
+        (fold_name(key), key) for key in value if isinstance(key, str) and key not in wanted.named
     )
     renamed = {
         found[0]: name
         for name in missing
-        if len(found := by_style.get(folded(name), [])) == 1
-        and wanted.named_in_any_style[folded(name)] == 1
+        if len(found := by_style.get(fold_name(name), [])) == 1
+        and wanted.named_in_any_style[fold_name(name)] == 1
     }
     return {renamed.get(key, key): item for key, item in value.items()} if renamed else value

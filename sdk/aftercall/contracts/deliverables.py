@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from aftercall.errors import ConfigurationError
-from aftercall.explain import explain, nearest, needing
+from aftercall.explain import explain_error, nearest_name, require_extra
 from aftercall.json_schemas import plain_schema
 from aftercall.json_values import MAX_DEPTH, JsonObject, JsonValue
 from aftercall.models.base import Object
@@ -53,7 +53,7 @@ _OF_PLAIN = {
 }
 
 
-def type_of(value: object) -> str:
+def name_type(value: object) -> str:
     """Return the JSON type's name, `null` included; a foreign Python type gives its own name."""
     if (kind := _OF_PLAIN.get(type(value))) is not None:
         return kind
@@ -75,7 +75,7 @@ def is_of_type(value: object, wanted: str) -> bool:
 
     3.0 is an integer, as in JSON Schema, and True no number.
     """
-    kind = type_of(value)
+    kind = name_type(value)
     if wanted == "number":
         return kind in {"number", "integer"}
     if wanted == "integer":
@@ -83,7 +83,7 @@ def is_of_type(value: object, wanted: str) -> bool:
     return kind == wanted
 
 
-def is_empty(value: object) -> bool:
+def holds_nothing(value: object) -> bool:
     """Null, text without a visible character, and containers that hold nothing."""
     if value is None:
         return True
@@ -111,21 +111,23 @@ def items_of(value: object) -> Sequence[Any] | None:
     return list(value) if isinstance(value, set | frozenset) else None
 
 
-def described(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return a value's type and size in words, without anything of what it states."""
     if isinstance(value, str):
-        return f"string of {_count(len(value), 'character')}"
+        return f"string of {_count_units(len(value), 'character')}"
     if (items := items_of(value)) is not None:
-        return f"array of {_count(len(items), 'item')}"
+        return f"array of {_count_units(len(items), 'item')}"
     members = members_of(value)
-    return type_of(value) if members is None else f"object with {_count(len(members), 'key')}"
+    return (
+        name_type(value) if members is None else f"object with {_count_units(len(members), 'key')}"
+    )
 
 
-def _count(number: int, unit: str) -> str:
+def _count_units(number: int, unit: str) -> str:
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return a name without case and separators.
 
     Of `movieTitles`, `movie_titles` and `Movie-Titles`.
@@ -135,7 +137,7 @@ def folded(name: str) -> str:
 
 def is_envelope(key: object) -> bool:
     """Return whether a key states nothing about what it holds."""
-    return isinstance(key, str) and folded(key) in ENVELOPES
+    return isinstance(key, str) and fold_name(key) in ENVELOPES
 
 
 def check_schema(schema: JsonObject) -> JsonObject:
@@ -143,18 +145,18 @@ def check_schema(schema: JsonObject) -> JsonObject:
 
     Draft 2020-12 unless `$schema` names another. Nothing is ever fetched. Regular expressions run
     in time linear in the text, so lookaround and backreferences are refused. `format` is not
-    asserted, as the drafts have it by default. What is none, or refused, is a `ValueError`.
+    asserted, as the drafts have it by default. Anything but a schema is a `ValueError`.
     """
-    _validator(json.dumps(schema))
+    _compile_validator(json.dumps(schema))
     return schema
 
 
-def accepts(schema: JsonObject, value: JsonValue) -> bool:
+def accepts_value(schema: JsonObject, value: JsonValue) -> bool:
     """Return whether a schema, as it is meant, takes a value.
 
-    A `ValueError` where that cannot be said.
+    A `ValueError` where it cannot be written.
     """
-    return _meant(json.dumps(schema)).is_valid(value)
+    return _plain_validator(json.dumps(schema)).is_valid(value)
 
 
 def schema_errors(
@@ -163,9 +165,9 @@ def schema_errors(
     """Yield what a value breaks of a schema that `check_schema` accepts; nothing without one."""
     if schema is None:
         return
-    validator = _validator(json.dumps(schema))
+    validator = _compile_validator(json.dumps(schema))
     try:
-        yield from islice(validator.iter_errors(_plain(value, MAX_DEPTH)), most)
+        yield from islice(validator.iter_errors(_plain_value(value, MAX_DEPTH)), most)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"json_schema: cannot be applied to the result ({error})"
@@ -173,18 +175,18 @@ def schema_errors(
 
 
 @lru_cache(maxsize=256)
-def _meant(text: str) -> "jsonschema_rs.Validator":
-    return _validator(json.dumps(plain_schema(json.loads(text))))
+def _plain_validator(text: str) -> "jsonschema_rs.Validator":
+    return _compile_validator(json.dumps(plain_schema(json.loads(text))))
 
 
 @lru_cache(maxsize=256)
-def _validator(text: str) -> "jsonschema_rs.Validator":
-    with needing("contracts", "json_schema"):
+def _compile_validator(text: str) -> "jsonschema_rs.Validator":
+    with require_extra("contracts", "json_schema"):
         import jsonschema_rs  # noqa: PLC0415  # the extra; most deliverables have no schema
     try:
         return jsonschema_rs.validator_for(
             json.loads(text),
-            retriever=_refused,
+            retriever=_refuse_document,
             pattern_options=jsonschema_rs.RegexOptions(size_limit=_MAX_PATTERN_BYTES),
         )
     except ValueError as error:
@@ -195,11 +197,11 @@ def _validator(text: str) -> "jsonschema_rs.Validator":
         raise ValueError(f"at {place}: {problem}; correct it") from error
 
 
-def _refused(uri: str) -> Any:
+def _refuse_document(uri: str) -> Any:
     raise ValueError(f"{uri[:200]} is another document, and nothing is fetched; use $defs")
 
 
-def _plain(value: object, depth: int) -> Any:
+def _plain_value(value: object, depth: int) -> Any:
     """Return the same value in dicts and lists, at most `depth` levels deep.
 
     RecursionError beyond.
@@ -209,9 +211,9 @@ def _plain(value: object, depth: int) -> Any:
     if depth <= 0:
         raise RecursionError("it is nested too deeply")
     if (items := items_of(value)) is not None:
-        return [_plain(item, depth - 1) for item in items]
+        return [_plain_value(item, depth - 1) for item in items]
     if (members := members_of(value)) is not None:
-        return {str(key): _plain(item, depth - 1) for key, item in members.items()}
+        return {str(key): _plain_value(item, depth - 1) for key, item in members.items()}
     return value
 
 
@@ -232,10 +234,10 @@ _OF_JSON_SCHEMA = frozenset({
     "properties", "schema", "enum", "const", "pattern", "format", "exclusiveminimum",
     "exclusivemaximum", "uniqueitems", "anyof", "oneof", "allof", "additionalproperties",
 })  # fmt: skip
-"""Words that are no constraint here; whoever writes them does not mean a key of the result."""
+"""Words that are no constraint here; a caller does not mean a key of the result by them."""
 
 
-def _keys(value: object) -> tuple[str, ...]:
+def _constraint_keys(value: object) -> tuple[str, ...]:
     """Return the keys that a constraint names, each once; a lone one may stand by itself."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
@@ -248,7 +250,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class Deliverable(BaseModel):
-    """What a result must be. What is left out is not asked for.
+    """What a result must be. Anything that is left out is not asked for.
 
     A constraint states what it is about: `min_items` asks for an array, `required` for an object,
     `min_length` for a string, `minimum` for a number, also where `type` is left out.
@@ -270,10 +272,12 @@ class Deliverable(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: JsonType | None = None
-    required: Annotated[tuple[str, ...], BeforeValidator(_keys)] = ()
+    required: Annotated[tuple[str, ...], BeforeValidator(_constraint_keys)] = ()
     non_empty: Annotated[
         bool | tuple[str, ...],
-        BeforeValidator(lambda value: value if isinstance(value, bool) else _keys(value)),
+        BeforeValidator(
+            lambda value: value if isinstance(value, bool) else _constraint_keys(value)
+        ),
     ] = False
     min_items: Size | None = None
     max_items: Size | None = None
@@ -297,7 +301,7 @@ class Deliverable(BaseModel):
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            raise ConfigurationError(f"the deliverable: {explain(error, cls)}") from error
+            raise ConfigurationError(f"the deliverable: {explain_error(error, cls)}") from error
         except RecursionError as error:
             raise ConfigurationError("the deliverable is nested too deeply; flatten it") from error
 
@@ -310,7 +314,7 @@ class Deliverable(BaseModel):
             return {"fields": content}
         read: dict[object, object] = {}
         for key, value in content.items():
-            name = _by_style().get(folded(key), key) if isinstance(key, str) else key
+            name = _by_style().get(fold_name(key), key) if isinstance(key, str) else key
             if name in read:
                 raise ValueError(f"{name} stands twice, in two styles; keep one")
             read[name] = value
@@ -379,21 +383,21 @@ class Deliverable(BaseModel):
     @cached_property
     def named_in_any_style(self) -> Counter[str]:
         """Same without their style, and how many are the same then."""
-        return Counter(folded(name) for name in self.named)
+        return Counter(fold_name(name) for name in self.named)
 
 
 @cache
 def _by_style() -> dict[str, str]:
-    return {folded(name): name for name in Deliverable.model_fields}
+    return {fold_name(name): name for name in Deliverable.model_fields}
 
 
 def _is_short_form(content: Mapping[Any, Any]) -> bool:
-    """Nothing but objects, under names that neither are constraints nor look like a slip of one."""
+    """Return whether it holds objects alone, under names that are no constraints."""
     return bool(content) and all(
         isinstance(key, str)
         and isinstance(value, Mapping | Deliverable)
-        and folded(key) not in _OF_JSON_SCHEMA.union(_by_style())
-        and nearest(key[:100], _by_style().values()) is None
+        and fold_name(key) not in _OF_JSON_SCHEMA.union(_by_style())
+        and nearest_name(key[:100], _by_style().values()) is None
         for key, value in content.items()
     )
 

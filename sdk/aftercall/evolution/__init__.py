@@ -23,7 +23,7 @@ from aftercall.evolution.checks import (
     Checks,
     HiddenValues,
     RejectedCodeError,
-    accept,
+    accept_code,
     checks_beside,
     run_checks,
 )
@@ -98,17 +98,17 @@ async def evolve(
     - The evolver is asked twice at most, the second time with what was wrong.
 
     Raises:
-        ValueError: the version is none, or tool id or namespace is no name of the contract.
+        ValueError: the version is invalid, or tool id or namespace is no name of the contract.
     """
     _NAME.validate_python(tool.tool_id)
     _NAME.validate_python(tool.namespace)
     parse_version(tool.version)
     try:
         work = await asyncio.to_thread(_Work, tool, promotions_file, service, redactor)
-        task = await work.task(reason, mutation_hint, scenario, failures, lessons)
-        changes = await work.ask(evolver, task)
+        task = await work.make_task(reason, mutation_hint, scenario, failures, lessons)
+        changes = await work.ask_evolver(evolver, task)
         if work.accepted is not None:
-            changes = await work.keep(task, work.accepted)
+            changes = await work.keep_version(task, work.accepted)
         # Paths and messages in the notes may hold what no JSON can.
         changes["attempts"], changes["notes"] = work.attempts, list(map(clean_text, work.notes))
     except (AftercallError, OSError) as error:
@@ -157,7 +157,7 @@ class _Work:
                 )
         self._hidden = HiddenValues(self._source, redactor)
 
-    async def task(
+    async def make_task(
         self,
         reason: str,
         mutation_hint: str,
@@ -165,7 +165,7 @@ class _Work:
         failures: Sequence[PastFailure],
         lessons: Sequence[str],
     ) -> EvolutionTask:
-        hide = self._hidden.hide
+        hide = self._hidden.hide_secrets
         seen: list[PastFailure | SimilarFailure] = [*failures]
         evolutions: Sequence[Evolution] = ()
         if (service := self.service) is not None:
@@ -173,11 +173,13 @@ class _Work:
             failed = service.tool_failures(
                 self.tool.tool_id, scenario=question or None, limit=MAX_FAILURES
             )
-            seen += await self._answer("past failures", failed) or ()
+            seen += await self._await_answer("past failures", failed) or ()
             if question:
                 found = service.find_evolutions(question, limit=MAX_PAST_EVOLUTIONS)
-                evolutions = await self._answer("past evolutions", found) or ()
-            history = await self._answer("versions", service.promotion_history(self.tool.namespace))
+                evolutions = await self._await_answer("past evolutions", found) or ()
+            history = await self._await_answer(
+                "versions", service.promotion_history(self.tool.namespace)
+            )
             self._known_versions += [
                 parse_version(change.promotion.evolved_version)
                 for change in (history.changes if history else [])
@@ -217,7 +219,7 @@ class _Work:
             ],
         )
 
-    async def _answer(self, what: str, answer: Awaitable[T]) -> T | None:
+    async def _await_answer(self, what: str, answer: Awaitable[T]) -> T | None:
         try:
             return await answer
         except NotFoundError:
@@ -226,14 +228,14 @@ class _Work:
             self.notes.append(f"the service was not asked for {what}: {error}"[:500])
             return None
 
-    async def ask(self, evolver: Evolver, task: EvolutionTask) -> dict[str, Any]:
-        hide, why = self._hidden.hide, ""
+    async def ask_evolver(self, evolver: Evolver, task: EvolutionTask) -> dict[str, Any]:
+        hide, why = self._hidden.hide_secrets, ""
         for number in (1, 2):
             shown: str | None = None
             try:
                 answer = await evolver.evolve(task)
                 shown = hide(answer.code)
-                code, report = await self._judge(answer.code)
+                code, report = await self._check_code(answer.code)
             except (UnusableAnswerError, RejectedCodeError) as error:
                 report = CheckReport(passed=False, why=str(error), output="")
             except EvolverError as error:
@@ -255,16 +257,16 @@ class _Work:
         why = f"the evolver was asked twice, and no answer was accepted; of the last: {why}"
         return {"status": "rejected", "why": why}
 
-    async def _judge(self, code: str) -> tuple[str, CheckReport]:
-        restored = self._hidden.restore(code)
+    async def _check_code(self, code: str) -> tuple[str, CheckReport]:
+        restored = self._hidden.restore_values(code)
         # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
-        whole = await asyncio.to_thread(accept, restored, known=(self._source, self._original))
+        whole = await asyncio.to_thread(accept_code, restored, known=(self._source, self._original))
         if self.tool.checks is None:
             why = "it is whole and another than before; the tool has no checks"
             return whole, CheckReport(passed=True, why=why, output="")
         return whole, await run_checks(self.tool.checks, file_name=self._script.name, code=whole)
 
-    async def keep(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
+    async def keep_version(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
         keeping = asyncio.to_thread(
             commit,
             self.tool,

@@ -3,7 +3,7 @@
 The evolver sees no secret of the source: placeholders stand for them, and the new version gets the
 values back. Its code is parsed, compared and never run, but for the tool's own checks: commands of
 the local configuration. **They are no sandbox.** The commands run as the present user, with the
-network and every file that the user may read. What there is:
+network and every file that the user may read. There is:
 
 - a new temporary folder, which is working folder, home and `TMPDIR`, and is removed afterwards;
 - an environment of `PATH`, `LANG` and those; nothing inherited;
@@ -69,7 +69,7 @@ class CheckReport:
 
 
 def checks_beside(script: Path) -> Checks | None:
-    """Checks by the file `test_<stem>.py` next to a script, run by pytest; None when there is none.
+    """Checks by the file `test_<stem>.py` next to a script, run by pytest; None without one.
 
     The test imports the script by its own name (`import translator`). Looking for it is for the
     local configuration to decide, for it means that a file of this name is run.
@@ -91,9 +91,9 @@ async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckRepor
         with tempfile.TemporaryDirectory(
             prefix="aftercall-checks-", ignore_cleanup_errors=True
         ) as name:
-            file = _prepared(Path(name), checks, file_name, code)
+            file = _prepare_folder(Path(name), checks, file_name, code)
             for command in checks.commands:
-                report = await _run(checks, command, file, deadline)
+                report = await _run_check(checks, command, file, deadline)
                 if not report.passed:
                     return report
     except OSError as error:
@@ -101,7 +101,7 @@ async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckRepor
     return CheckReport(passed=True, why="all checks passed", output="")
 
 
-def _prepared(folder: Path, checks: Checks, file_name: str, code: str) -> Path:
+def _prepare_folder(folder: Path, checks: Checks, file_name: str, code: str) -> Path:
     file = folder.resolve() / file_name
     for needed in checks.files:
         copy = shutil.copytree if needed.is_dir() else shutil.copy2
@@ -111,7 +111,7 @@ def _prepared(folder: Path, checks: Checks, file_name: str, code: str) -> Path:
     return file
 
 
-async def _run(
+async def _run_check(
     checks: Checks, command: tuple[str, ...], file: Path, deadline: float
 ) -> CheckReport:
     folder = str(file.parent)
@@ -149,7 +149,7 @@ class RejectedCodeError(ValueError):
     """Code that is not accepted; the message states why, for the one who writes it again."""
 
 
-def accept(code: str, *, known: Sequence[str]) -> str:
+def accept_code(code: str, *, known: Sequence[str]) -> str:
     r"""Return the code as it is to be written: lines end in `\n`, the last one too.
 
     It must differ from the `known` sources. It is parsed and compiled; neither runs it.
@@ -199,26 +199,26 @@ class HiddenValues:
     def __init__(self, source: str, redactor: Redactor | None) -> None:
         self._values: list[str] = []
         self._redactor = redactor
-        self.source = source if redactor is None else mask_secrets(source, self._placeholder)
+        self.source = source if redactor is None else mask_secrets(source, self._placeholder_of)
 
-    def hide(self, text: str) -> str:
+    def hide_secrets(self, text: str) -> str:
         """Any other text, clean, without the secrets of the source and without its own."""
         for number, value in enumerate(self._values):
             if len(value) >= _MIN_ECHO:
                 text = text.replace(value, f"[redacted:source:{number}]")
         return clean_text(text if self._redactor is None else self._redactor.text(text))
 
-    def restore(self, code: str) -> str:
+    def restore_values(self, code: str) -> str:
         """Code with the values in place of their placeholders."""
 
-        def value(match: re.Match[str]) -> str:
+        def restore_value(match: re.Match[str]) -> str:
             if int(match[1]) >= len(self._values):
                 raise RejectedCodeError(f"{match[0]} stands for nothing in the present source")
             return self._values[int(match[1])]
 
-        return code if self._redactor is None else _PLACEHOLDER.sub(value, code)
+        return code if self._redactor is None else _PLACEHOLDER.sub(restore_value, code)
 
-    def _placeholder(self, value: str) -> str:
+    def _placeholder_of(self, value: str) -> str:
         if value not in self._values:
             self._values.append(value)
         return f"[redacted:source:{self._values.index(value)}]"

@@ -27,8 +27,8 @@ from aftercall.models.tools import VersionNumber, parse_version, same_version
 from aftercall.promotions_file import FilePathError, resolve_path, update_promotions
 
 CHANGELOG_FILE = ".tool_changelog.jsonl"
-"""The cumulative changelog of evolutions, beside the promotions file: JSON lines in ASCII, appended
-to and never rewritten."""
+"""The cumulative changelog of evolutions, next to the promotions file: JSON lines in ASCII, only
+appended to."""
 _VERSION = "_v([0-9]{1,9})_([0-9]{1,9})(?:_([0-9]{1,9}))?"
 _SCRIPT = re.compile(
     rf"(?P<stem>\w[\w.-]{{0,99}}?)(?:{_VERSION})?(?P<suffix>(\.[A-Za-z0-9]{{1,10}})?)"
@@ -57,7 +57,7 @@ def commit(
     made: list[Path] = []
     notes: list[str] = []
 
-    def change(promotions: dict[str, Promotion]) -> Mapping[str, Promotion]:
+    def add_promotion(promotions: dict[str, Promotion]) -> Mapping[str, Promotion]:
         # Be they a file, a folder or a link.
         beside = os.listdir(script.parent)  # noqa: PTH208  # names are all that is asked for
         versions = [*known_versions, *filter(None, (version_in(n, script.name) for n in beside))]
@@ -82,7 +82,7 @@ def commit(
         return {**promotions, tool.namespace: promotion}
 
     try:
-        promotion = update_promotions(promotions_file, change)[tool.namespace]
+        promotion = update_promotions(promotions_file, add_promotion)[tool.namespace]
     except BaseException:
         for file in made:
             file.unlink(missing_ok=True)

@@ -44,7 +44,7 @@ class PastEvolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedCode:
-    """An earlier answer to the same task. `code` is None when there was none to be found in it."""
+    """An earlier answer to the same task. `code` is `None` when the answer had no code."""
 
     code: str | None
     why: str

@@ -9,8 +9,8 @@ POSIX.
 
 Each item of the template becomes exactly one argument, whatever the input holds. In an item stand:
 
-- `{tool_dir}`: the folder of the tools on this machine. What follows it in the item is a path that
-  must stay below the folder;
+- `{tool_dir}`: the folder of the tools on this machine. Anything that follows it in the item is a
+  path that must stay below the folder;
 - `{evolved_file}`: the promoted version's file. Without it, the first item that begins with
   `{tool_dir}/` is the original's script, and the evolved file stands in its place;
 - `{input}`: the whole input, text as it is, anything else as JSON;
@@ -40,10 +40,10 @@ from aftercall.executors.protocol import (
     evolved_file_of,
     implementation_of,
     last_chars,
-    rejected,
+    rejected_input,
     result_of,
     timed_out,
-    titled,
+    tool_title,
 )
 from aftercall.json_values import JsonObject, JsonValue, clean_text, read_json
 from aftercall.models.calls import ExecutionError
@@ -52,7 +52,7 @@ from aftercall.outcomes import ToolFailedError, make_error, typed_error_in_text
 from aftercall.promotions_file import FilePathError, check_relative_path, resolve_file, resolve_path
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
-"""Of standard output; a tool that writes more fails, for a part of a result is none."""
+"""Of standard output; a tool that writes more fails, for a part of a result is no result."""
 _STDERR_CHARS = 4_000
 _SCRIPT = "{tool_dir}/"
 _EVOLVED = "{evolved_file}"
@@ -85,8 +85,8 @@ class CommandExecutor:
         tool_dir: Path | str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self.root = _folder("root", root)
-        self.tool_dir = self.root if tool_dir is None else _folder("tool_dir", tool_dir)
+        self.root = _resolve_folder("root", root)
+        self.tool_dir = self.root if tool_dir is None else _resolve_folder("tool_dir", tool_dir)
         if not commands:
             raise ConfigurationError("no command is allowed; such as {'python': sys.executable}")
         self._commands = {name: str(program) for name, program in commands.items()}
@@ -104,7 +104,7 @@ class CommandExecutor:
         if script is None:
             return None
         try:
-            return _file(self.tool_dir, script.removeprefix(_SCRIPT), "the tool's script")
+            return _resolve_file(self.tool_dir, script.removeprefix(_SCRIPT), "the tool's script")
         except ToolRefusedError:
             return None
 
@@ -112,7 +112,7 @@ class CommandExecutor:
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
         """Run the command line of the tool; raises as `Executor.execute`."""
-        words, stdin = self._prepare(tool, input_data)
+        words, stdin = self._prepare_command(tool, input_data)
         try:
             finished = await run_program(
                 words,
@@ -132,11 +132,11 @@ class CommandExecutor:
         if finished.status is None:
             raise timed_out(timeout_s, "it was killed, and all that it had started")
         if finished.status != 0:
-            raise ToolFailedError(_failure(finished, finished.status))
+            raise ToolFailedError(_read_failure(finished, finished.status))
         # Reading it would hold up the event loop: a megabyte of numbers takes 0.1 s.
-        return await asyncio.to_thread(_result, finished)
+        return await asyncio.to_thread(_read_result, finished)
 
-    def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[list[str], bytes]:
+    def _prepare_command(self, tool: Tool, input_data: JsonValue) -> tuple[list[str], bytes]:
         implementation = implementation_of(tool)
         evolved = evolved_file_of(tool)
         name = implementation.get("command")
@@ -148,22 +148,26 @@ class CommandExecutor:
         if program is None:
             allowed = ", ".join(sorted(self._commands))
             raise ToolRefusedError(
-                f"the command {str(name)[:100]!r} of the tool {titled(tool)} is not allowed here; "
-                f"allowed: {allowed}"
+                f"the command {str(name)[:100]!r} of the tool {tool_title(tool)} is not allowed "
+                f"here; allowed: {allowed}"
             )
-        template, file = _template(items, is_evolved=evolved is not None), None
+        template, file = _read_template(items, is_evolved=evolved is not None), None
         if evolved is not None:
             try:
-                file = _file(self.root, evolved, f"the promoted file of the tool {titled(tool)}")
+                file = _resolve_file(
+                    self.root, evolved, f"the promoted file of the tool {tool_title(tool)}"
+                )
             except ToolRefusedError as error:
                 raise EvolvedFileMissingError(error.error.message) from error
         filling = _Filling(input_data, self.tool_dir, file)
-        script = str(filling.script(template[0] if template else ""))
+        script = str(filling.script_path(template[0] if template else ""))
         template = template[1:]
-        return [program, script, *filling.arguments(template)], filling.stdin(template)
+        return [program, script, *filling.fill_arguments(template)], filling.standard_input(
+            template
+        )
 
 
-def _folder(what: str, path: Path | str) -> Path:
+def _resolve_folder(what: str, path: Path | str) -> Path:
     try:
         folder = Path(path).resolve(strict=True)
     except (OSError, RuntimeError) as error:
@@ -173,14 +177,14 @@ def _folder(what: str, path: Path | str) -> Path:
     return folder
 
 
-def _file(folder: Path, name: str, what: str) -> Path:
+def _resolve_file(folder: Path, name: str, what: str) -> Path:
     try:
         return resolve_file(folder, name)
     except FilePathError as error:
         raise ToolRefusedError(f"{what}: {error}") from error
 
 
-def _template(value: JsonValue, *, is_evolved: bool) -> list[str]:
+def _read_template(value: JsonValue, *, is_evolved: bool) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ToolRefusedError("args_template must be a list of texts, one for each argument")
     template = [str(item) for item in value]
@@ -206,7 +210,7 @@ class _Filling:
     tool_dir: Path
     evolved_file: Path | None
 
-    def script(self, item: str) -> Path:
+    def script_path(self, item: str) -> Path:
         if item == _EVOLVED and self.evolved_file is not None:
             return self.evolved_file
         relative = item.removeprefix(_SCRIPT)
@@ -216,61 +220,63 @@ class _Filling:
                 "{tool_dir}/name.py or {evolved_file}, for what stands in a registry may not "
                 "choose what an interpreter runs"
             )
-        return _file(self.tool_dir, relative, "the tool's script")
+        return _resolve_file(self.tool_dir, relative, "the tool's script")
 
-    def arguments(self, template: Sequence[str]) -> list[str]:
+    def fill_arguments(self, template: Sequence[str]) -> list[str]:
         dashes = template.index("--") if "--" in template else len(template)
         return [
-            self._argument(item, may_be_option=place > dashes)
+            self._fill_argument(item, may_be_option=place > dashes)
             for place, item in enumerate(template)
         ]
 
-    def stdin(self, template: Sequence[str]) -> bytes:
+    def standard_input(self, template: Sequence[str]) -> bytes:
         names = {name for item in template for name in _PLACEHOLDER.findall(item)}
         if self.input_data is None or names.difference(_OF_THIS_MACHINE):
             return b""
         return json.dumps(self.input_data).encode()
 
-    def _argument(self, item: str, *, may_be_option: bool) -> str:
+    def _fill_argument(self, item: str, *, may_be_option: bool) -> str:
         before, _, path = item.partition("{tool_dir}")
-        argument = self._filled(before) + self._below(path) if path else self._filled(item)
+        argument = (
+            self._fill_item(before) + self._path_below(path) if path else self._fill_item(item)
+        )
         first = _PLACEHOLDER.match(item)
         from_input = first is not None and first[1] not in _OF_THIS_MACHINE
         if from_input and argument.startswith("-") and not may_be_option:
-            raise rejected(
+            raise rejected_input(
                 f"the argument {argument[:50]!r} begins with a hyphen and would be read as an "
                 "option; put the item `--` before it in args_template, or text before the "
                 "placeholder"
             )
         if "\0" in argument:
-            raise rejected("the input holds a NUL character, which no argument can hold")
+            raise rejected_input("the input holds a NUL character, which no argument can hold")
         return argument
 
-    def _below(self, path: str) -> str:
-        """What follows `{tool_dir}`, as a path that stays below it once links are followed."""
+    def _path_below(self, path: str) -> str:
+        """Return what follows `{tool_dir}`, as a path that stays below it."""
         if not path.startswith("/"):
             raise ToolRefusedError("after {tool_dir} in an item of args_template must come a slash")
-        named = self._filled(path[1:])
+        named = self._fill_item(path[1:])
         try:
             check_relative_path(named)
             return str(resolve_path(self.tool_dir, self.tool_dir / named))
         except FilePathError as error:
             if named == path[1:]:
                 raise ToolRefusedError(f"args_template: {error}") from error
-            raise rejected(f"the input makes a path that is not allowed: {error}") from error
+            raise rejected_input(f"the input makes a path that is not allowed: {error}") from error
 
-    def _filled(self, item: str) -> str:
+    def _fill_item(self, item: str) -> str:
         # One pass: what the input states is never looked through for further placeholders.
-        return _PLACEHOLDER.sub(lambda found: self._value(found[1]), item)
+        return _PLACEHOLDER.sub(lambda found: self._input_value(found[1]), item)
 
-    def _value(self, name: str) -> str:
+    def _input_value(self, name: str) -> str:
         data = self.input_data
         if name in _OF_THIS_MACHINE:
             return str(self.tool_dir if name == "tool_dir" else self.evolved_file)
         if name == "input":
             return "" if data is None else _text_of(data)
         if not isinstance(data, dict) or name not in data:
-            raise rejected(f"the tool needs {name!r} in its input, which must be an object")
+            raise rejected_input(f"the tool needs {name!r} in its input, which must be an object")
         return _text_of(data[name])
 
 
@@ -278,7 +284,7 @@ def _text_of(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _result(finished: Finished) -> ExecutorResult:
+def _read_result(finished: Finished) -> ExecutorResult:
     """Return what was written, read; ToolFailedError when it is the JSON of a typed error."""
     text = finished.stdout.decode("utf-8", "replace")
     try:
@@ -289,7 +295,7 @@ def _result(finished: Finished) -> ExecutorResult:
     return result_of(value, {"stderr": clean_text(stderr)} if stderr else {})
 
 
-def _failure(finished: Finished, status: int) -> ExecutionError:
+def _read_failure(finished: Finished, status: int) -> ExecutionError:
     """Return the typed error on standard output, if it is one; else the end of what was written.
 
     Of that the last line counts, when it states what kind of error it was.

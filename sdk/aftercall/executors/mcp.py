@@ -49,7 +49,7 @@ class McpExecutor(AbstractAsyncContextManager["McpExecutor"]):
         await self._connections.aclose()
 
     def fits(self, tool: Tool) -> bool:
-        """Whether the tool's server is one of those named here, and it is no command line."""
+        """Return whether the tool's server is named here and it is no command line."""
         is_command = (
             "command" in protocol.implementation_of(tool)
             or protocol.evolved_file_of(tool) is not None
@@ -62,13 +62,13 @@ class McpExecutor(AbstractAsyncContextManager["McpExecutor"]):
         """Call the tool by its name; raises as `Executor.execute`."""
         if (client := self._clients.get(tool.server_name or "")) is None:
             raise protocol.ToolRefusedError(
-                f"the tool {protocol.titled(tool)} is of the MCP server {tool.server_name!r}, "
+                f"the tool {protocol.tool_title(tool)} is of the MCP server {tool.server_name!r}, "
                 "which is not named here; add it to McpExecutor"
             )
         if input_data is not None and not isinstance(input_data, dict):
-            raise protocol.rejected("a tool of an MCP server takes an object of parameters")
+            raise protocol.rejected_input("a tool of an MCP server takes an object of parameters")
         async with protocol.failing_as_tool(timeout_s, "the server may work on"):
-            await self._connect(tool.server_name or "", client)
+            await self._connect_client(tool.server_name or "", client)
             try:
                 result = await client.call_tool(tool.name, input_data or {}, raise_on_error=False)
             except MCPError as error:
@@ -82,7 +82,7 @@ class McpExecutor(AbstractAsyncContextManager["McpExecutor"]):
             make_json_value(_READER.value_of(result)), status=outcome.status
         )
 
-    async def _connect(self, name: str, client: "Client[Any]") -> None:
+    async def _connect_client(self, name: str, client: "Client[Any]") -> None:
         async with self._connecting:
             if name in self._connected and client.is_connected():
                 return

@@ -58,7 +58,8 @@ class Executor(Protocol):
     ) -> ExecutorResult:
         """Run this very version of a tool.
 
-        The input is an object of parameters, or any other JSON value as the only one; None is none.
+        The input is an object of parameters, or any other JSON value as the only one; None is no
+        input.
 
         Raises:
             ToolFailedError: the tool failed, or was rejected before it ran (`ran` is False).
@@ -67,7 +68,7 @@ class Executor(Protocol):
 
 
 def script_of(executor: Executor | None, tool: Tool) -> Path | None:
-    """The script of a tool as registered, of an executor whose tools are files of this machine."""
+    """Return the script of a registered tool whose executor runs files."""
     find: Callable[[Tool], Path | None] = getattr(executor, "script_of", lambda _: None)
     return find(tool)
 
@@ -84,29 +85,29 @@ class Executors:
 
     def fits(self, tool: Tool) -> bool:
         """Return whether any of them fits."""
-        return self._fitting(tool) is not None
+        return self._find_fitting(tool) is not None
 
     def script_of(self, tool: Tool) -> Path | None:
         """Return the script of a tool as registered, when the executor that fits runs one."""
-        return script_of(self._fitting(tool), tool)
+        return script_of(self._find_fitting(tool), tool)
 
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
         """Run the tool by the first that fits; it is refused when none does."""
-        if (executor := self._fitting(tool)) is None:
+        if (executor := self._find_fitting(tool)) is None:
             raise ToolRefusedError(
-                f"nothing here runs the tool {titled(tool)}: register a callable for it, allow the "
-                "command of its implementation, or name its MCP server"
+                f"nothing here runs the tool {tool_title(tool)}: register a callable for it, allow "
+                "the command of its implementation, or name its MCP server"
             )
         return await executor.execute(tool, input_data, timeout_s=timeout_s)
 
-    def _fitting(self, tool: Tool) -> Executor | None:
+    def _find_fitting(self, tool: Tool) -> Executor | None:
         return next((each for each in self._executors if each.fits(tool)), None)
 
 
 def implementation_of(tool: Tool) -> JsonObject:
-    """Return the implementation as an object; an empty one when it is none."""
+    """Return the implementation as an object; an empty one for anything else."""
     return tool.implementation if isinstance(tool.implementation, dict) else {}
 
 
@@ -116,7 +117,7 @@ def evolved_file_of(tool: Tool) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def titled(tool: Tool) -> str:
+def tool_title(tool: Tool) -> str:
     """Tool and version for messages: `'translator' 1.1.0`."""
     return f"{tool.tool_id!r} {tool.version}" if tool.version else repr(tool.tool_id)
 
@@ -140,7 +141,7 @@ def last_chars(text: str, most: int) -> str:
     return text if len(text) <= most else "…" + text[-(most - 1) :]
 
 
-def rejected(message: str) -> ToolFailedError:
+def rejected_input(message: str) -> ToolFailedError:
     """Return the input does not fit the tool; it was not run."""
     return ToolFailedError(make_error("InvalidInput", message), ran=False)
 

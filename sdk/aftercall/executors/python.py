@@ -21,9 +21,9 @@ class PythonExecutor:
     They return their result, or an `aftercall.outcomes.Outcome` to say more about it.
 
     An object as input becomes keyword arguments, any other value the only argument, None no
-    argument. What does not fit the signature is rejected before the callable runs. Plain functions
-    run in a thread of their own, `async` ones on the loop. A thread cannot be stopped: a function
-    that takes too long fails with `Timeout` and runs on unseen.
+    argument. Anything that does not fit the signature is rejected before the callable runs. Plain
+    functions run in a thread of their own, `async` ones on the loop. A thread cannot be stopped: a
+    function that takes too long fails with `Timeout` and runs on unseen.
 
     `functions` are by tool id or name; more can be added by `register`.
     """
@@ -42,22 +42,24 @@ class PythonExecutor:
 
     def fits(self, tool: Tool) -> bool:
         """Return whether a callable for this very version is registered."""
-        return self._found(tool) is not None
+        return self._find_function(tool) is not None
 
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = protocol.DEFAULT_TIMEOUT_S
     ) -> protocol.ExecutorResult:
         """Call it; the result is made plain JSON; raises as `Executor.execute`."""
-        if (function := self._found(tool)) is None:
+        if (function := self._find_function(tool)) is None:
             raise protocol.ToolRefusedError(
-                f"no Python callable is registered for the tool {protocol.titled(tool)}; "
+                f"no Python callable is registered for the tool {protocol.tool_title(tool)}; "
                 "add it with PythonExecutor.register"
             )
         return protocol.result_of(
-            await call_function(bound(function, input_data, protocol.titled(tool)), timeout_s)
+            await call_function(
+                bind_call(function, input_data, protocol.tool_title(tool)), timeout_s
+            )
         )
 
-    def _found(self, tool: Tool) -> ToolFunction | None:
+    def _find_function(self, tool: Tool) -> ToolFunction | None:
         is_promoted = tool.is_evolved or protocol.evolved_file_of(tool) is not None
         for key in (tool.tool_id, tool.name):
             versions = self._functions.get(key, {})
@@ -69,7 +71,7 @@ class PythonExecutor:
         return None
 
 
-def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[Any]:
+def bind_call(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[Any]:
     """Return the call of a function with an input.
 
     ToolFailedError where that does not fit the signature.
@@ -85,7 +87,9 @@ def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[A
         try:
             signature.bind(*call.args, **call.keywords)
         except TypeError as error:
-            raise protocol.rejected(f"the input does not fit the tool {tool}: {error}") from error
+            raise protocol.rejected_input(
+                f"the input does not fit the tool {tool}: {error}"
+            ) from error
     return call
 
 

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aftercall.gateway.upstreams import Upstream
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 
 _SENT_WITHIN_S = 2.0
 _MAX_RESOURCES = 10_000
@@ -51,16 +51,16 @@ class BesideTools:
         for upstream in upstreams:
             upstream.on_resource_updated = self._on_updated
 
-    def serve(self, gateway: FastMCP[Any]) -> None:
+    def serve_clients(self, gateway: FastMCP[Any]) -> None:
         """Let clients of the gateway ask."""
         self._gateway = gateway
-        gateway.add_completion_handler(self._complete)
+        gateway.add_completion_handler(self._complete_argument)
         server = gateway._mcp_server  # noqa: SLF001  # FastMCP serves none of these itself
         wanted, unwanted = mcp_types.SubscribeRequestParams, mcp_types.UnsubscribeRequestParams
-        server.add_request_handler("resources/subscribe", wanted, self._subscribe)
-        server.add_request_handler("resources/unsubscribe", unwanted, self._unsubscribe)
+        server.add_request_handler("resources/subscribe", wanted, self._subscribe_client)
+        server.add_request_handler("resources/unsubscribe", unwanted, self._unsubscribe_client)
         listened = mcp_types.SubscriptionsListenRequestParams
-        server.add_request_handler("subscriptions/listen", listened, self._listen)
+        server.add_request_handler("subscriptions/listen", listened, self._listen_modern)
         kept = server.get_request_handler("logging/setLevel")
 
         async def set_level(
@@ -74,7 +74,7 @@ class BesideTools:
 
         server.add_request_handler("logging/setLevel", mcp_types.SetLevelRequestParams, set_level)
 
-    async def _complete(
+    async def _complete_argument(
         self,
         ref: CompletionReference,
         argument: mcp_types.CompletionArgument,
@@ -88,7 +88,7 @@ class BesideTools:
         else:
             templates = await self._gateway.list_resource_templates()
             found = next((each for each in templates if each.uri_template == ref.uri), None)
-        if (behind := _behind(self._upstreams.values(), found)) is None:
+        if (behind := _server_behind(self._upstreams.values(), found)) is None:
             return None
         upstream, name = behind
         own: CompletionReference
@@ -96,30 +96,30 @@ class BesideTools:
             own = ref.model_copy(update={"name": name})
         else:
             own = ref.model_copy(update={"uri": name})
-        return await _complete(upstream, own, argument, context)
+        return await _ask_completion(upstream, own, argument, context)
 
-    async def _located(self, uri: str) -> tuple[Upstream, str]:
+    async def _locate_resource(self, uri: str) -> tuple[Upstream, str]:
         """Return the server of a resource, and the resource's address there."""
         assert self._gateway is not None  # noqa: S101  # `serve` was called
         found: Resource | ResourceTemplate | None = await self._gateway.get_resource(uri)
-        if found is not None and (behind := _behind(self._upstreams.values(), found)):
+        if found is not None and (behind := _server_behind(self._upstreams.values(), found)):
             return behind
         found = await self._gateway.get_resource_template(uri)
-        if found is not None and (behind := _behind(self._upstreams.values(), found)):
+        if found is not None and (behind := _server_behind(self._upstreams.values(), found)):
             upstream, template = behind
             is_renamed = template != getattr(found, "uri_template", template)
             if not is_renamed:
                 return upstream, uri
         raise MCPError(mcp_types.INVALID_PARAMS, "Resource not found", {"uri": uri})
 
-    async def _want(self, uri: str) -> None:
-        upstream, own = await self._located(uri)
-        keep(self._exposed, (upstream.name, own), uri, _MAX_RESOURCES)
+    async def _want_resource(self, uri: str) -> None:
+        upstream, own = await self._locate_resource(uri)
+        keep_latest(self._exposed, (upstream.name, own), uri, _MAX_RESOURCES)
         self._wanted[uri] = self._wanted.get(uri, 0) + 1
         if self._wanted[uri] == 1:
             await self._subscribe_at(upstream, own)
 
-    async def _leave(self, uri: str) -> None:
+    async def _leave_resource(self, uri: str) -> None:
         left = self._wanted.get(uri, 0) - 1
         if left > 0:
             self._wanted[uri] = left
@@ -131,7 +131,7 @@ class BesideTools:
                 with suppress(Exception):  # it may be away: then it sends nothing either
                     await self._unsubscribe_at(self._upstreams[name], own)
 
-    async def _subscribe(
+    async def _subscribe_client(
         self, context: Context, params: mcp_types.SubscribeRequestParams
     ) -> mcp_types.EmptyResult:
         uri, connection = str(params.uri), context.session._connection  # noqa: SLF001  # what lasts
@@ -139,27 +139,27 @@ class BesideTools:
         if id(connection) not in sessions:
             sessions[id(connection)] = context.session
             try:
-                await self._want(uri)
+                await self._want_resource(uri)
             except BaseException:
                 sessions.pop(id(connection), None)
                 raise
-            connection.exit_stack.push_async_callback(self._forget, uri, id(connection))
+            connection.exit_stack.push_async_callback(self._forget_connection, uri, id(connection))
         return mcp_types.EmptyResult()
 
-    async def _unsubscribe(
+    async def _unsubscribe_client(
         self, context: Context, params: mcp_types.UnsubscribeRequestParams
     ) -> mcp_types.EmptyResult:
-        await self._forget(str(params.uri), id(context.session._connection))  # noqa: SLF001
+        await self._forget_connection(str(params.uri), id(context.session._connection))  # noqa: SLF001
         return mcp_types.EmptyResult()
 
-    async def _forget(self, uri: str, connection: int) -> None:
+    async def _forget_connection(self, uri: str, connection: int) -> None:
         sessions = self._sessions.get(uri, {})
         if sessions.pop(connection, None) is not None:
-            await self._leave(uri)
+            await self._leave_resource(uri)
         if not sessions:
             self._sessions.pop(uri, None)
 
-    async def _listen(
+    async def _listen_modern(
         self, context: Context, params: mcp_types.SubscriptionsListenRequestParams
     ) -> mcp_types.SubscriptionsListenResult:
         wanted: list[str] = []
@@ -167,7 +167,7 @@ class BesideTools:
         async def want_all() -> None:
             for uri in map(str, params.notifications.resource_subscriptions or ()):
                 with suppress(Exception):  # of an unknown resource there is nothing to show
-                    await self._want(uri)
+                    await self._want_resource(uri)
                     wanted.append(uri)
 
         # Next to the stream, which is open by then: a server may say at once what has changed.
@@ -177,16 +177,16 @@ class BesideTools:
         finally:
             wanting.cancel()
             for uri in wanted:
-                await asyncio.shield(self._leave(uri))
+                await asyncio.shield(self._leave_resource(uri))
 
     async def _subscribe_at(self, upstream: Upstream, uri: str) -> None:
         """Have a server say when a resource changes; nothing where it does not do so."""
-        client = await upstream.client()
+        client = await upstream.connected_client()
         able = client.session.server_capabilities
         if able is None or able.resources is None or not able.resources.subscribe:
             return
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            listening = self._hear(upstream.name, client.session, uri)
+            listening = self._hear_updates(upstream.name, client.session, uri)
             task = asyncio.get_running_loop().create_task(listening, context=CleanContext())
             self._streams[upstream.name, uri] = task
             return
@@ -194,7 +194,7 @@ class BesideTools:
         asked = mcp_types.SubscribeRequest(params=params)
         await client.session.send_request(asked, mcp_types.EmptyResult)
 
-    async def _hear(self, name: str, session: ClientSession, uri: str) -> None:
+    async def _hear_updates(self, name: str, session: ClientSession, uri: str) -> None:
         with suppress(MCPError, SubscriptionLost, TimeoutError):
             async with listen(session, resource_subscriptions=[uri]) as changes:
                 async for change in changes:
@@ -207,7 +207,7 @@ class BesideTools:
             return
         params = mcp_types.UnsubscribeRequestParams(uri=uri)
         asked = mcp_types.UnsubscribeRequest(params=params)
-        await (await upstream.client()).session.send_request(asked, mcp_types.EmptyResult)
+        await (await upstream.connected_client()).session.send_request(asked, mcp_types.EmptyResult)
 
     async def _on_updated(self, name: str, own: str) -> None:
         uri = self._exposed.get((name, own), own)
@@ -218,13 +218,13 @@ class BesideTools:
                     await session.send_resource_updated(uri)
 
 
-async def _complete(
+async def _ask_completion(
     upstream: Upstream,
     ref: CompletionReference,
     argument: mcp_types.CompletionArgument,
     context: mcp_types.CompletionContext | None,
 ) -> mcp_types.Completion | None:
-    client = await upstream.client()
+    client = await upstream.connected_client()
     able = client.session.server_capabilities
     if able is None or able.completions is None:
         return None
@@ -235,7 +235,7 @@ async def _complete(
 
 async def _set_level(upstream: Upstream, level: mcp_types.LoggingLevel) -> None:
     """Say from which level on messages are wanted, to a server of the handshake that logs."""
-    client = upstream.connected
+    client = upstream.end_connecting
     if client is None or client.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return
     able = client.session.server_capabilities
@@ -246,13 +246,13 @@ async def _set_level(upstream: Upstream, level: mcp_types.LoggingLevel) -> None:
             await client.session.send_request(asked, mcp_types.EmptyResult)
 
 
-def _behind(
+def _server_behind(
     upstreams: Iterable[Upstream], found: Prompt | Resource | ResourceTemplate | None
 ) -> tuple[Upstream, str] | None:
     """Return the server of something that it offers, and its name or address there."""
     factory = getattr(found, "_client_factory", None)
     for upstream in upstreams:
-        if factory == upstream.client:
+        if factory == upstream.connected_client:
             for kept, shown in _NAMES:
                 if (name := getattr(found, kept, None) or getattr(found, shown, None)) is not None:
                     return upstream, str(name)

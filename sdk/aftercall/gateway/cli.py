@@ -11,7 +11,7 @@ from aftercall.cli import Command
 from aftercall.cli.status import add_service
 from aftercall.client.transport import service_url
 from aftercall.errors import ConfigurationError
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 from aftercall.gateway.config import GatewayConfig
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import ReflectionPolicy
@@ -136,7 +136,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verbose", action="store_true", help="log more, to standard error")
 
 
-def _redactor(secret_names: list[str], allowlists: list[str]) -> Redactor:
+def _make_redactor(secret_names: list[str], allowlists: list[str]) -> Redactor:
     kept: dict[str, list[str]] = {}
     for each in allowlists:
         tool, sign, names = each.partition("=")
@@ -151,7 +151,7 @@ def _service_url(given: str | None) -> str:
     return service_url(given) if is_named else joined_service()
 
 
-def _key(file: Path | None) -> str | None:
+def _read_key(file: Path | None) -> str | None:
     if file is None:
         return None
     try:
@@ -160,7 +160,7 @@ def _key(file: Path | None) -> str | None:
         raise ConfigurationError(f"--key-file {file}: cannot be read: {error}") from error
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_command(args: argparse.Namespace) -> int:
     if (args.config is None) == (args.server is None):
         raise ConfigurationError("say either --config FILE, or --server NAME -- COMMAND")
     config = (
@@ -179,17 +179,17 @@ def _run(args: argparse.Namespace) -> int:
         disabled_agents=frozenset(args.disable_agent),
         unrecorded_agents=frozenset(args.unrecorded_agent),
     )
-    with needing("gateway", "the gateway"):
-        from aftercall.gateway.server import serve  # noqa: PLC0415  # the extra
-    return serve(
+    with require_extra("gateway", "the gateway"):
+        from aftercall.gateway.server import serve_gateway  # noqa: PLC0415  # the extra
+    return serve_gateway(
         config,
         _service_url(args.service),
         policy,
-        api_key=_key(args.key_file),
+        api_key=_read_key(args.key_file),
         address=(args.host, args.port) if args.transport == "http" else None,
         agent=args.agent,
         purpose=args.context,
-        redactor=_redactor(args.secret_name, args.allowlist),
+        redactor=_make_redactor(args.secret_name, args.allowlist),
         verbose=args.verbose,
         linger_s=args.linger,
         searches=args.tools == "search",
@@ -201,5 +201,5 @@ command = Command(
     "gateway",
     "put reflection in front of the MCP servers of a configuration file",
     _add_arguments,
-    _run,
+    _run_command,
 )

@@ -6,8 +6,9 @@
 It may hold comments and last commas. `servers` is read too, and `httpUrl` and `serverUrl` for an
 address; numbers in `env` are texts; a server that speaks SSE is named and left out. Fields that
 other programs keep in the same file are passed over. Variables are not expanded: what
-stands in the file is what is used. What is the gateway's own stands under `aftercall`, which other
-programs pass over in turn: what the results of a server's tools must be (`aftercall.contracts`).
+stands in the file is what is used. Anything that is the gateway's own stands under `aftercall`,
+which other programs pass over in turn: what the results of a server's tools must be
+(`aftercall.contracts`).
 
     {"mcpServers": {"films": {"command": "films", "aftercall": {
         "deliverables": {"find_movies": {"fields": {"titles": {"min_items": 1}}}}}}}}
@@ -35,7 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from aftercall.adapters.before_call import Asking, Mode, Noting, ToolHandling
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
-from aftercall.explain import explain
+from aftercall.explain import explain_error
 from aftercall.jsonc import read_jsonc
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -88,7 +89,7 @@ class _Handling(BaseModel):
     learned: bool | None = None
     errorPattern: re.Pattern[str] | None = None  # noqa: N815  # as it stands in the file
 
-    def over(self, usual: ToolHandling) -> ToolHandling:
+    def merge_over(self, usual: ToolHandling) -> ToolHandling:
         return ToolHandling(
             self.mode or usual.mode,
             self.note or usual.note,
@@ -164,7 +165,7 @@ class GatewayConfig:
                     f"server {name!r} is left out: it speaks SSE, and the gateway streamable HTTP"
                 )
                 continue
-            servers.append(_server(f"{source}: server {name!r}", name, usual))
+            servers.append(_read_server(f"{source}: server {name!r}", name, usual))
         if not servers:
             why = "".join(f"; {each}" for each in left_out)
             raise ConfigurationError(f'{source}: "mcpServers" names no server that is enabled{why}')
@@ -207,7 +208,7 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-def _server(place: str, name: str, entry: object) -> UpstreamServer:
+def _read_server(place: str, name: str, entry: object) -> UpstreamServer:
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"{place}: rename it to letters, digits, '_', '-' and '.' (64 at most): "
@@ -230,17 +231,19 @@ def _server(place: str, name: str, entry: object) -> UpstreamServer:
         )
     try:
         own = _Own.model_validate(given.get("aftercall", {}))
-        handling = own.over(ToolHandling())
+        handling = own.merge_over(ToolHandling())
         return UpstreamServer.model_validate(
             {
                 **given,
                 "name": name,
                 "deliverables": own.deliverables,
                 "handling": handling,
-                "handling_of": {tool: each.over(handling) for tool, each in own.tools.items()},
+                "handling_of": {
+                    tool: each.merge_over(handling) for tool, each in own.tools.items()
+                },
             }
         )
     except ValidationError as error:
         is_own = error.title == _Own.__name__
         where, model = (f'{place}: "aftercall"', _Own) if is_own else (place, UpstreamServer)
-        raise ConfigurationError(f"{where}: {explain(error, model)}") from error
+        raise ConfigurationError(f"{where}: {explain_error(error, model)}") from error

@@ -21,7 +21,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 
 from aftercall.errors import ConfigurationError
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 
 LOST_IN_A_ROW = 3
 """Calls of a tool that are lost one after the other until the next ones are not sent."""
@@ -57,17 +57,17 @@ class Login(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """As httpx asks for it."""
+        """Yield requests with the login's headers, as httpx asks for them."""
         if self._helper:
-            request.headers.update(await self._current(None))
+            request.headers.update(await self._current_headers(None))
         sent = self._headers
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED and self._helper:
-            request.headers.update(await self._current(sent))
+            request.headers.update(await self._current_headers(sent))
             response = yield request
         self.is_refused = response.status_code == httpx2.codes.UNAUTHORIZED
 
-    def hint(self) -> str:
+    def refusal_hint(self) -> str:
         """Return what to do about a login that is refused."""
         if self._helper:
             return f"log in again: what `{self._helper}` prints is refused too"
@@ -76,13 +76,13 @@ class Login(httpx2.Auth):
             'that prints them as JSON ("headersHelper")'
         )
 
-    async def _current(self, refused: dict[str, str] | None) -> dict[str, str]:
+    async def _current_headers(self, refused: dict[str, str] | None) -> dict[str, str]:
         async with self._renewing:
             if self._headers is None or self._headers is refused:
-                self._headers = await self._printed()
+                self._headers = await self._printed_headers()
             return self._headers
 
-    async def _printed(self) -> dict[str, str]:
+    async def _printed_headers(self) -> dict[str, str]:
         try:
             process = await asyncio.create_subprocess_exec(
                 *shlex.split(self._helper), stdout=asyncio.subprocess.PIPE
@@ -132,7 +132,7 @@ class WatchedStdioTransport(ClientTransport):
         async with stdio_client(self._parameters, errlog=self._errlog) as (read, write):
             sink, source = anyio.create_memory_object_stream[SessionMessage | Exception]()
 
-            async def watch() -> None:
+            async def watch_end() -> None:
                 async with sink:
                     async for message in read:
                         await sink.send(message)
@@ -144,7 +144,7 @@ class WatchedStdioTransport(ClientTransport):
                 anyio.create_task_group() as watching,
                 options.session_class(source, write, **session_kwargs) as session,
             ):
-                watching.start_soon(watch)
+                watching.start_soon(watch_end)
                 yield session
                 watching.cancel_scope.cancel()
 
@@ -179,10 +179,10 @@ class Breaker:
         self._tools: dict[str, _Circuit] = {}
 
     @contextmanager
-    def guarding(self, tool: str, is_lost: Callable[[BaseException], bool]) -> Iterator[None]:
+    def guard_call(self, tool: str, is_lost: Callable[[BaseException], bool]) -> Iterator[None]:
         """Around a call; `is_lost` states of what it raises whether it was lost on the way."""
         own = self._tools.get(tool) or _Circuit(LOST_IN_A_ROW)
-        circuits = (self._server, keep(self._tools, tool, own, _MAX_TOOLS))
+        circuits = (self._server, keep_latest(self._tools, tool, own, _MAX_TOOLS))
         now = self._clock()
         for circuit, what in zip(circuits, ("this server", f"{tool!r}"), strict=True):
             left = circuit.closed_at - now
@@ -198,15 +198,15 @@ class Breaker:
         try:
             yield
         except Exception as error:
-            self._count(circuits, lost=is_lost(error))
+            self._count_lost(circuits, lost=is_lost(error))
             raise
         else:
-            self._count(circuits, lost=False)
+            self._count_lost(circuits, lost=False)
         finally:
             for circuit in trying:
                 circuit.is_trying = False
 
-    def _count(self, circuits: tuple[_Circuit, ...], *, lost: bool) -> None:
+    def _count_lost(self, circuits: tuple[_Circuit, ...], *, lost: bool) -> None:
         for circuit in circuits:
             circuit.lost = circuit.lost + 1 if lost else 0
             if circuit.lost < circuit.most:
@@ -230,7 +230,7 @@ class FirstAnswers:
         self._deadline: float | None = None
         self._came_at: float | None = None
 
-    def came(self) -> None:
+    def note_answer(self) -> None:
         """Note that a server has listed its tools."""
         self._came_at = self._clock()
 
@@ -265,5 +265,5 @@ class SeldomSaid(logging.Filter):
         now, words = time.monotonic(), str(record.msg)
         is_new = now - self._said.get(words, -_SAID_EVERY_S) >= _SAID_EVERY_S
         if is_new:
-            keep(self._said, words, now, 100)
+            keep_latest(self._said, words, now, 100)
         return is_new

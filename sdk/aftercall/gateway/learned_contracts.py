@@ -8,7 +8,7 @@ whole or of one tool, it stays as it is: then nothing is shown that does not sta
          "confidence": 0.94}]}}}
 
 Sentences are data: they are shown on one line, as such, and say nothing but names and values of
-calls that several made. Of a tool whose own contract has changed, what was learned before is left
+calls that several made. For a tool whose own contract has changed, what was learned before is left
 out until calls fail so again.
 """
 
@@ -31,7 +31,7 @@ from aftercall import AsyncClient, errors
 from aftercall.adapters.fastmcp_results import claims_of_tool
 from aftercall.change_classes import reads_only
 from aftercall.errors import ConfigurationError
-from aftercall.explain import explain
+from aftercall.explain import explain_error
 from aftercall.files import replace_file
 from aftercall.json_values import JsonObject, bounded_text, printable_json
 from aftercall.models.tools import LearnedContract
@@ -79,7 +79,7 @@ class ContractFile(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> "ContractFile":
-        """Read it; an empty one where there is none.
+        """Read the file; without one the result is empty.
 
         Raises:
             ConfigurationError: it cannot be read, or holds something else.
@@ -91,7 +91,7 @@ class ContractFile(BaseModel):
         except OSError as error:
             raise ConfigurationError(f"--contracts {path}: cannot be read: {error}") from error
         except ValidationError as error:
-            raise ConfigurationError(f"--contracts {path}: {explain(error, cls)}") from error
+            raise ConfigurationError(f"--contracts {path}: {explain_error(error, cls)}") from error
 
     def write(self, path: Path) -> None:
         """Write it, the tools in order."""
@@ -103,8 +103,8 @@ class ContractFile(BaseModel):
 class LearnedDescriptions(Middleware):
     """Adds to each tool's description what calls keep getting wrong. Run `run` in a task.
 
-    `is_shown` says of server and tool whether its `aftercall` entry asks for it (True), forbids it
-    (False), or states nothing (None): then tools that only read have it.
+    `is_shown` states of server and tool whether its `aftercall` entry asks for it (True), forbids
+    it (False), or states nothing (None): then tools that only read have it.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LearnedDescriptions(Middleware):
         self._asked = asyncio.Event()
         self._changed: Callable[[], None] = lambda: None
 
-    def serve(self, gateway: FastMCP[Any], on_change: Callable[[], None]) -> None:
+    def serve_clients(self, gateway: FastMCP[Any], on_change: Callable[[], None]) -> None:
         """Change what clients of a gateway see; `on_change` is called when that is other."""
         self._changed = on_change
         gateway.add_middleware(self)
@@ -135,7 +135,7 @@ class LearnedDescriptions(Middleware):
     ) -> Sequence[Tool]:
         """Return the tools with what was learned of them; the service is not waited for."""
         tools = await call_next(context)
-        keys = {tool.name: self._key(tool) for tool in tools}
+        keys = {tool.name: self._tool_key(tool) for tool in tools}
         self._listed = {
             key: contract_hash(tool.description, tool.parameters)
             for tool in tools
@@ -143,9 +143,9 @@ class LearnedDescriptions(Middleware):
         }
         self._asked.set()
         shown = within_budget(self._file, self._listed)
-        return [self._described(tool, shown.get(keys[tool.name] or "", [])) for tool in tools]
+        return [self._describe_tool(tool, shown.get(keys[tool.name] or "", [])) for tool in tools]
 
-    def _key(self, tool: Tool) -> str | None:
+    def _tool_key(self, tool: Tool) -> str | None:
         server, name = self._locate(tool.name)
         wanted = self._is_shown(server, name)
         if wanted is None:
@@ -153,7 +153,7 @@ class LearnedDescriptions(Middleware):
         return f"{server}/{name}" if wanted and server is not None else None
 
     @staticmethod
-    def _described(tool: Tool, sentences: Sequence[str]) -> Tool:
+    def _describe_tool(tool: Tool, sentences: Sequence[str]) -> Tool:
         if not sentences:
             return tool
         said = "\n".join(filter(None, [tool.description, _FIRST + " ".join(sentences)]))
@@ -164,15 +164,15 @@ class LearnedDescriptions(Middleware):
         while True:
             await self._asked.wait()
             with suppress(errors.AftercallError):
-                await self.refresh()
+                await self.refresh_file()
             await asyncio.sleep(_EVERY_S)
 
-    async def refresh(self) -> None:
+    async def refresh_file(self) -> None:
         """Ask the service, and write the file; nothing where the whole is pinned."""
         if self._file.pinned or not self._listed:
             return
         learned = await self._client.learned_contracts(sorted(self._listed))
-        new = renewed(self._file, self._listed, learned)
+        new = renew_file(self._file, self._listed, learned)
         if new == self._file:
             return
         before = within_budget(self._file, self._listed)
@@ -192,7 +192,7 @@ def contract_hash(description: str | None, parameters: JsonObject | None) -> str
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def renewed(
+def renew_file(
     file: ContractFile, listed: Mapping[str, str], learned: Sequence[LearnedContract]
 ) -> ContractFile:
     """Return the file with what is learned now; `listed` are hashes by `server/tool`."""

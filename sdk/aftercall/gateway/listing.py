@@ -1,4 +1,4 @@
-"""What clients are told of the servers: when they connect, before a server has started, on changes.
+"""What clients read about the servers: when they connect, before a server has started, on changes.
 
 A client waits for the list of tools before it does anything else, and a server that is fetched by
 `npx` may take a minute. So each server's list is kept in the data folder, under a hash of its
@@ -60,7 +60,7 @@ class LastLists:
         if self._folder is None:
             return None
         try:
-            kept = json.loads(_file(self._folder, server).read_bytes())
+            kept = json.loads(_list_file(self._folder, server).read_bytes())
             tools = [mcp_types.Tool.model_validate(each) for each in kept["tools"]]
             return ServerList(tools, kept["instructions"])
         except (OSError, ValueError, KeyError, TypeError, ValidationError):
@@ -74,7 +74,7 @@ class LastLists:
         content = json.dumps({"tools": tools, "instructions": listed.instructions})
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            replace_file(_file(self._folder, server), content.encode())
+            replace_file(_list_file(self._folder, server), content.encode())
             files = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
             for file in files[:-200]:
                 file.unlink(missing_ok=True)
@@ -82,7 +82,7 @@ class LastLists:
             _logger.info("the list of tools of %s is not kept: %s", server.name, error)
 
 
-def _file(folder: Path, server: UpstreamServer) -> Path:
+def _list_file(folder: Path, server: UpstreamServer) -> Path:
     """Return the name shows nothing of the entry, which may hold secrets."""
     fields = ("name", "command", "args", "env", "cwd", "url", "headers")
     entry = json.dumps([getattr(server, field) for field in fields], sort_keys=True)
@@ -90,7 +90,7 @@ def _file(folder: Path, server: UpstreamServer) -> Path:
 
 
 class Announcer(Middleware):
-    """Tells clients how the servers say that they are used, and that the list of tools has changed.
+    """Shows clients how the servers describe their use, and that the list of tools has changed.
 
     With several servers each one's words stand under its name. Servers that stated something (or
     nothing) in the last run, `before`, are not waited for. `in_use` states which service is used.
@@ -117,16 +117,16 @@ class Announcer(Middleware):
         self.listed = asyncio.Event()
         """Set once a client was given a list."""
 
-    def serve(self, gateway: FastMCP) -> None:
+    def serve_clients(self, gateway: FastMCP) -> None:
         """Let clients of the gateway ask to be shown."""
         gateway.add_middleware(self)
 
-    def announce(self) -> None:
-        """Tell of a change soon; several at a time are shown of once."""
+    def announce_change(self) -> None:
+        """Announce a change soon; several at a time are announced once."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Tell, until cancelled."""
+        """Announce changes, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -167,11 +167,11 @@ class Announcer(Middleware):
         return result if isinstance(result, dict) else await self._with_instructions(result)
 
     async def _with_instructions(self, result: OpeningT) -> OpeningT:
-        return result.model_copy(update={"instructions": await self._instructions()})
+        return result.model_copy(update={"instructions": await self._join_instructions()})
 
-    async def _instructions(self) -> str | None:
+    async def _join_instructions(self) -> str | None:
         words: list[str | None] = []
-        waited_for = [u.client() for u in self._upstreams if u.name not in self._before]
+        waited_for = [u.connected_client() for u in self._upstreams if u.name not in self._before]
         with suppress(TimeoutError):
             left_s = self._first.left_s()
             async with asyncio.timeout(INSTRUCTIONS_WAIT_S if left_s is None else left_s / 2):

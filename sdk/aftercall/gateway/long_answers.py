@@ -1,6 +1,6 @@
 """Answers of megabytes, taken in steps: one server's must not hold up the calls of the others.
 
-The gateway has one event loop for all servers. What the MCP SDK does with an answer it does at
+The gateway has one event loop for all servers. The MCP SDK handles an answer at
 once: it joins and parts all that has come of a line with each piece, reads the line as each kind of
 message, and validates a list whole, twice. For 20,000 tools that was 8 s. Here a line is joined
 once, a long one is read as the answer that it is, and a long list of tools is validated page by

@@ -33,9 +33,9 @@ class UpstreamTool(ProxyTool):
     _upstream: Upstream = PrivateAttr()
 
     @classmethod
-    def of(cls, upstream: Upstream, listed: mcp_types.Tool) -> Tool:
+    def from_listed(cls, upstream: Upstream, listed: mcp_types.Tool) -> Tool:
         """Return a tool as it was listed; copies under other names keep their server."""
-        tool = cls.from_mcp_tool(upstream.client, listed)
+        tool = cls.from_mcp_tool(upstream.connected_client, listed)
         if isinstance(tool, UpstreamTool):  # FastMCP types what it makes as the base class
             tool._upstream = upstream  # noqa: SLF001  # of this class
         return tool
@@ -46,10 +46,10 @@ class UpstreamTool(ProxyTool):
         request = context.request_context
         meta = dict(request.meta or {}) if request is not None else {}
         sent = {key: value for key, value in meta.items() if not key.startswith("aftercall/")}
-        # An answer to our own question is none to the server's.
+        # An answer to our own question does not answer the server's.
         is_own = asked_user.is_own_state(context.request_state)
         try:
-            with self._upstream.relay.serving(context):
+            with self._upstream.relay.serve_call(context):
                 result = await self._upstream.call_tool(
                     self._backend_name or self.name,
                     arguments,
@@ -87,59 +87,59 @@ class UpstreamProvider(ProxyProvider):
         before: Sequence[mcp_types.Tool] | None = None,
         first: FirstAnswers | None = None,
     ) -> None:
-        super().__init__(upstream.client)
+        super().__init__(upstream.connected_client)
         self._first = first or FirstAnswers(1)
         self._late: set[asyncio.Task[dict[str, Tool]]] = set()
         self._refreshing: asyncio.Task[dict[str, Tool]] | None = None
         self._upstream = upstream
         self._on_tools = on_tools
-        self._tools = None if before is None else self._made(before)
+        self._tools = None if before is None else self._make_tools(before)
         self.is_missed = False
         """Whether a client saw none of its tools, because the server was away."""
 
-    def _made(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
-        return {tool.name: UpstreamTool.of(self._upstream, tool) for tool in listed}
+    def _make_tools(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
+        return {tool.name: UpstreamTool.from_listed(self._upstream, tool) for tool in listed}
 
     async def _made_in_steps(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
         made: dict[str, Tool] = {}
         for start in range(0, len(listed), PAGE):
-            made |= self._made(listed[start : start + PAGE])
+            made |= self._make_tools(listed[start : start + PAGE])
             if len(listed) > PAGE:
                 await asyncio.sleep(PAUSE_S)
         return made
 
-    def known(self, tool_name: str) -> Tool | None:
+    def known_tool(self, tool_name: str) -> Tool | None:
         """Return the tool of this name in the list last seen."""
         return (self._tools or {}).get(tool_name)
 
-    async def refresh(self) -> dict[str, Tool]:
+    async def refresh_tools(self) -> dict[str, Tool]:
         """Ask the server for its tools; an `UpstreamUnavailableError` where it is away.
 
-        Who asks while it is being asked has the same answer.
+        A caller during that time gets the same answer.
         """
         if self._refreshing is None:
-            self._refreshing = task = asyncio.create_task(self._refresh())
-            task.add_done_callback(self._refreshed)
+            self._refreshing = task = asyncio.create_task(self._refresh_tools())
+            task.add_done_callback(self._end_refresh)
         return await asyncio.shield(self._refreshing)
 
-    def _refreshed(self, task: "asyncio.Task[dict[str, Tool]]") -> None:
+    def _end_refresh(self, task: "asyncio.Task[dict[str, Tool]]") -> None:
         self._refreshing = None
         if not task.cancelled():
             task.exception()  # marks it as seen: who asked may have gone
 
-    async def _refresh(self) -> dict[str, Tool]:
+    async def _refresh_tools(self) -> dict[str, Tool]:
         listed = await self._upstream.list_tools()
         if (count := self._upstream.tools_listed) > len(listed):
             what = "%s lists %d tools, of which the first %d are offered"
             _logger.warning(what, self._upstream.name, count, len(listed))
         self._tools = await self._made_in_steps(listed)
-        self._first.came()
+        self._first.note_answer()
         self._on_tools(self._upstream.name, listed)
         return self._tools
 
     async def _refresh_in_time(self) -> dict[str, Tool]:
         """Do as `refresh`; a server that takes longer than the others may wait is away for now."""
-        task = asyncio.create_task(self.refresh())
+        task = asyncio.create_task(self.refresh_tools())
         self._late.add(task)  # goes on: its answer is announced
         task.add_done_callback(self._late.discard)
         while not task.done():
@@ -184,9 +184,9 @@ class UpstreamProvider(ProxyProvider):
             return []
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
-        if (tool := self.known(name)) is None:
+        if (tool := self.known_tool(name)) is None:
             # A new tool, a wrong name, or nothing was listed yet; the caller hears of a failure.
-            tool = (await self.refresh()).get(name)
+            tool = (await self.refresh_tools()).get(name)
         return tool if tool is not None and (not version or version.matches(tool.version)) else None
 
     async def _get_tool_by_hash(self, tool_hash: str, tool_name: str) -> Tool | None:

@@ -58,11 +58,11 @@ class FrontWire:
         self._wire = wire
         self._known = asyncio.Event()
 
-    def serve(self, gateway: FastMCP[Any]) -> None:
+    def serve_clients(self, gateway: FastMCP[Any]) -> None:
         """Learn it from the first message to a gateway."""
-        gateway._mcp_server.middleware.append(self._note)  # noqa: SLF001  # FastMCP shows no way
+        gateway._mcp_server.middleware.append(self._note_wire)  # noqa: SLF001  # FastMCP shows no way
 
-    async def _note(
+    async def _note_wire(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
         if self._wire is None:
@@ -87,8 +87,8 @@ class FrontWire:
 class SharedSession(PROXY_TRANSPORT_OPTIONS.session_class):  # type: ignore[name-defined,misc]  # FastMCP's own, which it keeps private
     """A session with a server that several clients share.
 
-    From 2026-07-28 on each request says what its client can do. A server must not ask a client for
-    what it cannot do, so a request states what the client can do that it is made for.
+    From 2026-07-28 on each request states what its client can do. A server must not ask a client
+    for what it cannot do, so a request states what the client can do that it is made for.
     """
 
     def adopt(self, result: Any) -> None:
@@ -136,7 +136,7 @@ def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None
         return None
     session, request_id = context.session, context.request_id
 
-    async def report(progress: float, total: float | None, message: str | None) -> None:
+    async def report_progress(progress: float, total: float | None, message: str | None) -> None:
         await session.send_progress_notification(
             progress_token=token,
             progress=progress,
@@ -145,7 +145,7 @@ def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None
             related_request_id=request_id,
         )
 
-    return report
+    return report_progress
 
 
 class CallerRelay:
@@ -159,7 +159,7 @@ class CallerRelay:
         self._running: dict[int, tuple[ServerSession, str]] = {}
 
     @contextmanager
-    def serving(self, context: Context) -> Iterator[None]:
+    def serve_call(self, context: Context) -> Iterator[None]:
         """Around a call of the server's tools."""
         key = id(context)
         self._running[key] = context.session, context.request_id
@@ -168,32 +168,32 @@ class CallerRelay:
         finally:
             self._running.pop(key, None)
 
-    async def sample(
+    async def ask_model(
         self, _messages: object, params: mcp_types.CreateMessageRequestParams, _context: object
     ) -> mcp_types.CreateMessageResult | mcp_types.CreateMessageResultWithTools:
         """Pass a question on to the client's model."""
         asked = mcp_types.CreateMessageRequest
         if params.tools:
-            return await self._ask(asked, params, mcp_types.CreateMessageResultWithTools)
-        return await self._ask(asked, params, mcp_types.CreateMessageResult)
+            return await self._ask_client(asked, params, mcp_types.CreateMessageResultWithTools)
+        return await self._ask_client(asked, params, mcp_types.CreateMessageResult)
 
-    async def elicit(
+    async def ask_user(
         self, _message: str, _kind: object, params: mcp_types.ElicitRequestParams, _context: object
     ) -> mcp_types.ElicitResult:
         """Pass a question on to the client's user; cancelled where the client cannot ask."""
-        session, _ = self._client()
+        session, _ = self._calling_client()
         capabilities = session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:
             return mcp_types.ElicitResult(action="cancel")
-        return await self._ask(mcp_types.ElicitRequest, params, mcp_types.ElicitResult)
+        return await self._ask_client(mcp_types.ElicitRequest, params, mcp_types.ElicitResult)
 
-    async def log(self, message: mcp_types.LoggingMessageNotificationParams) -> None:
+    async def pass_log(self, message: mcp_types.LoggingMessageNotificationParams) -> None:
         """Pass a log message on; dropped where it is not known whose call it belongs to.
 
         A client of 2026-07-28 gets it only if it asked for messages of its level.
         """
         try:
-            session, request_id = self._client()
+            session, request_id = self._calling_client()
         except LookupError:
             return
         with warnings.catch_warnings():
@@ -202,15 +202,15 @@ class CallerRelay:
                 message.level, message.data, message.logger, related_request_id=request_id
             )
 
-    def _client(self) -> tuple[ServerSession, str]:
-        if len({_connection(session) for session, _ in self._running.values()}) != 1:
+    def _calling_client(self) -> tuple[ServerSession, str]:
+        if len({_connection_id(session) for session, _ in self._running.values()}) != 1:
             raise LookupError("it is not known which client to ask: none calls, or several do")
         return next(reversed(self._running.values()))
 
-    async def _ask(
+    async def _ask_client(
         self, asked: Callable[..., mcp_types.ServerRequest], params: BaseModel, kind: type[AnswerT]
     ) -> AnswerT:
-        session, request_id = self._client()
+        session, request_id = self._calling_client()
         return await session.send_request(
             # Without `_meta`, which is of the server's own connection.
             asked(params=params.model_copy(update={"meta": None})),
@@ -219,6 +219,6 @@ class CallerRelay:
         )
 
 
-def _connection(session: ServerSession) -> int:
+def _connection_id(session: ServerSession) -> int:
     # A session is made for each request; what lasts is behind it.
     return id(session._connection)  # noqa: SLF001  # as FastMCP's own StatefulProxyClient

@@ -61,7 +61,7 @@ _Opened: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManag
 _logger = logging.getLogger(__name__)
 
 
-def serve(
+def serve_gateway(
     config: GatewayConfig,
     service: str,
     policy: ReflectionPolicy,
@@ -91,16 +91,16 @@ def serve(
     of_fastmcp.handlers.clear()
     of_fastmcp.propagate = True
     of_fastmcp.setLevel(logging.getLogger().level)
-    local = LocalService(service, say=_say, linger_s=linger_s)
+    local = LocalService(service, say=_print_sentence, linger_s=linger_s)
 
     @contextlib.asynccontextmanager
-    async def opened(callers_key: str | None) -> AsyncIterator[FastMCP[Any]]:
+    async def open_gateway(callers_key: str | None) -> AsyncIterator[FastMCP[Any]]:
         key = callers_key or api_key
         recorder = Recorder(base_url=service, api_key=key, redactor=redactor, quiet_s=WAITED_FOR_S)
         saying = asyncio.create_task(_say_missing(service, key))
         try:
             # No retries of its own: a failing call would wait, and registration retries.
-            async with _client(service, key, redactor) as client:
+            async with _make_client(service, key, redactor) as client:
                 yield build_gateway(
                     config,
                     client=client,
@@ -110,7 +110,7 @@ def serve(
                     purpose=purpose,
                     observers=observers,
                     lists=LastLists(data_folder() / "listed"),
-                    in_use=local.looked,
+                    in_use=local.wait_looked,
                     start=local,
                     searches=searches,
                     contracts=contracts,
@@ -120,34 +120,34 @@ def serve(
             await asyncio.to_thread(recorder.close)
 
     async def run() -> int:
-        async with local.used():
+        async with local.use_service():
             if address is not None:
-                return await _serve_http(opened, service, *address)
-            async with opened(None) as gateway:
+                return await _serve_http(open_gateway, service, *address)
+            async with open_gateway(None) as gateway:
                 with process.gated_stdin() as end, process.ended_by_signals(end) as received:
                     await gateway.run_stdio_async(show_banner=False)
                     return process.exit_code(received)
 
-    with _observed() as observers:
+    with _observe_calls() as observers:
         return asyncio.run(run())
 
 
-def _say(sentence: str) -> None:
+def _print_sentence(sentence: str) -> None:
     sys.stderr.write(f"aftercall: {sentence}\n")
 
 
 async def _say_missing(service: str, api_key: str | None) -> None:
     """Once, as soon as the service answers: what calls leave out that could be learned from."""
-    async with _client(service, api_key) as client:
+    async with _make_client(service, api_key) as client:
         for _ in range(20):
             with suppress(errors.AftercallError):
                 for each in (await client.status()).missing:
-                    _say(each)
+                    _print_sentence(each)
                 return
             await asyncio.sleep(CHECK_EVERY_S / 10)
 
 
-def _client(
+def _make_client(
     service: str, api_key: str | None, redactor: Redactor = DEFAULT_REDACTOR
 ) -> AsyncClient:
     return AsyncClient(
@@ -156,7 +156,7 @@ def _client(
 
 
 async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> int:
-    with process.bind(host, port) as listener:
+    with process.bind_socket(host, port) as listener:
         bound = listener.getsockname()[0]
         is_local = ip_address(bound).is_loopback
 
@@ -181,11 +181,11 @@ async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> in
             access_log=False,
             timeout_graceful_shutdown=2,
         )
-        _say(f"gateway at {process.url_of(listener)}{PATH}")
+        _print_sentence(f"gateway at {process.url_of(listener)}{PATH}")
         with process.ended_by_signals(lambda: setattr(server, "should_exit", True)) as received:
             try:
                 if is_local:
-                    await callers.app("")
+                    await callers.app_for("")
                 await server.serve(sockets=[listener])
             finally:
                 await callers.close()
@@ -215,8 +215,8 @@ class _Callers:
         scope, headers = {**scope, "headers": given}, dict(given)
         kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = key.strip() if kind.lower() == "bearer" else ""
-        if (problem := await self._problem(key)) is None:
-            await (await self.app(key))(scope, receive, send)
+        if (problem := await self._key_problem(key)) is None:
+            await (await self.app_for(key))(scope, receive, send)
             return
         status, message = problem
         body = json.dumps({"error": {"code": "key_needed", "message": message}}).encode()
@@ -224,7 +224,7 @@ class _Callers:
         await send({"type": "http.response.start", "status": status, "headers": head})
         await send({"type": "http.response.body", "body": body})
 
-    async def _problem(self, key: str) -> tuple[int, str] | None:
+    async def _key_problem(self, key: str) -> tuple[int, str] | None:
         if not key:
             said = "send a key of the service in the header Authorization"
             return None if self._is_local else (401, said)
@@ -233,7 +233,7 @@ class _Callers:
         if key not in self._apps and len(self._apps) > _MAX_CALLERS:
             return 503, f"more than {_MAX_CALLERS} keys at a time; start another gateway for it"
         try:
-            async with _client(self._service, key) as client:
+            async with _make_client(self._service, key) as client:
                 await client.status()
         except (errors.NotAllowedError, errors.ConfigurationError) as error:
             if not isinstance(error, errors.NotAllowedError) or error.status != _FORBIDDEN:
@@ -244,15 +244,15 @@ class _Callers:
         self._seen[key] = time.monotonic()
         return None
 
-    async def app(self, key: str) -> _App:
+    async def app_for(self, key: str) -> _App:
         async with self._opening:
             if key not in self._apps:
                 ready: asyncio.Future[_App] = asyncio.get_running_loop().create_future()
-                self._tasks.append(asyncio.create_task(self._hold(key or None, ready)))
+                self._tasks.append(asyncio.create_task(self._hold_app(key or None, ready)))
                 self._apps[key] = await ready
         return self._apps[key]
 
-    async def _hold(self, key: str | None, ready: "asyncio.Future[_App]") -> None:
+    async def _hold_app(self, key: str | None, ready: "asyncio.Future[_App]") -> None:
         # Its task groups want to be left by the task that entered them.
         try:
             async with self._app_of(key) as app:
@@ -269,14 +269,14 @@ class _Callers:
 
 
 @contextlib.contextmanager
-def _observed() -> Iterator[list[CallObserver]]:
-    """By spans, where OpenTelemetry's own variables name a collector."""
+def _observe_calls() -> Iterator[list[CallObserver]]:
+    """Observe calls by spans, where OpenTelemetry's variables name a collector."""
     names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if not any(map(os.environ.get, names)) or os.environ.get("OTEL_TRACES_EXPORTER") == "none":
         yield []
         return
     try:
-        from aftercall.span_export import exporting  # noqa: PLC0415  # the extra
+        from aftercall.span_export import export_spans  # noqa: PLC0415  # the extra
         from aftercall.tracing import TracingObserver  # noqa: PLC0415  # as above
     except ImportError:
         # The variables may be meant for other programs, so this is no reason to stop.
@@ -286,7 +286,7 @@ def _observed() -> Iterator[list[CallObserver]]:
         yield []
         return
     service = {"service.name": "aftercall-gateway", "service.version": version("aftercall")}
-    with exporting(service, url=None, close_within_s=_LAST_SPANS_S) as provider:
+    with export_spans(service, url=None, close_within_s=_LAST_SPANS_S) as provider:
         yield [TracingObserver(provider)]
 
 
@@ -331,9 +331,9 @@ def build_gateway(
                 agent=agent,
                 purpose=purpose,
                 policy=policy,
-                locate=upstreams.locate,
-                deliverables=upstreams.deliverable,
-                handling_of=upstreams.handling,
+                locate=upstreams.locate_tool,
+                deliverables=upstreams.deliverable_of,
+                handling_of=upstreams.tool_handling,
                 passes=NAMES.__contains__ if searches else None,
                 check=client,
                 start=start,
@@ -343,12 +343,14 @@ def build_gateway(
     )
     take_texts(gateway)
     if contracts is not None:
-        learned = LearnedDescriptions(contracts, client, upstreams.locate, upstreams.learned)
-        learned.serve(gateway, upstreams.announcer.announce)
+        learned = LearnedDescriptions(
+            contracts, client, upstreams.locate_tool, upstreams.describes_learned
+        )
+        learned.serve_clients(gateway, upstreams.announcer.announce_change)
         upstreams.beside.append(learned.run)
-    upstreams.front.serve(gateway)
-    upstreams.announcer.serve(gateway)
-    BesideTools(upstreams.servers, upstreams.announcer.bus).serve(gateway)
+    upstreams.front.serve_clients(gateway)
+    upstreams.announcer.serve_clients(gateway)
+    BesideTools(upstreams.servers, upstreams.announcer.bus).serve_clients(gateway)
     # A call of a tool whose server is away must say so, and not "unknown tool".
     gateway.provider_error_strategy = "raise"
     # Without a lookup the MCP SDK lists all tools before every call over HTTP (2026-07-28), to
@@ -357,7 +359,7 @@ def build_gateway(
     for name, provider in upstreams.providers.items():
         gateway.add_provider(provider, namespace=name if upstreams.are_several else "")
     if searches:
-        gateway.add_transform(ToolSearch(client, upstreams.locate))
+        gateway.add_transform(ToolSearch(client, upstreams.locate_tool))
     return gateway
 
 
@@ -391,52 +393,55 @@ class _Upstreams:
         self.announcer = Announcer(self.servers, before, in_use, first)
         self.providers = {
             upstream.name: UpstreamProvider(
-                upstream, on_tools=self._listed, before=known.tools if known else None, first=first
+                upstream,
+                on_tools=self._take_list,
+                before=known.tools if known else None,
+                first=first,
             )
             for upstream, known in zip(self.servers, self._known.values(), strict=True)
         }
 
-    def locate(self, exposed: str) -> tuple[str | None, str]:
+    def locate_tool(self, exposed: str) -> tuple[str | None, str]:
         """Server and tool behind an exposed name, in the order in which FastMCP looks for it."""
         if not self.are_several:
             return self.servers[0].name, exposed
         fitting = [name for name in self.providers if exposed.startswith(f"{name}_")]
         for name in fitting:
             tool_name = exposed.removeprefix(f"{name}_")
-            if self.providers[name].known(tool_name) is not None:
+            if self.providers[name].known_tool(tool_name) is not None:
                 return name, tool_name
         if fitting:
             longest = max(fitting, key=len)
             return longest, exposed.removeprefix(f"{longest}_")
         return None, exposed
 
-    def deliverable(self, server_name: str | None, tool_name: str) -> Deliverable | None:
+    def deliverable_of(self, server_name: str | None, tool_name: str) -> Deliverable | None:
         server = self._configured.get(server_name or "")
         return server.deliverables.get(tool_name) if server else None
 
-    def handling(self, server_name: str | None, tool_name: str) -> ToolHandling:
+    def tool_handling(self, server_name: str | None, tool_name: str) -> ToolHandling:
         server = self._configured.get(server_name or "")
         return server.handling_of.get(tool_name, server.handling) if server else ToolHandling()
 
-    def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
-        self._registrar.offer(server_name, tools)
+    def _take_list(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
+        self._registrar.offer_tools(server_name, tools)
         upstream = next(each for each in self.servers if each.name == server_name)
         before, now = self._known[server_name], ServerList(tools, upstream.instructions)
         if now == before:
             return
         if self.providers[server_name].is_missed or (before and before.tools != tools):
-            self.announcer.announce()
+            self.announcer.announce_change()
         self._known[server_name] = now
         self._lists.write(self._configured[server_name], now)
 
-    def learned(self, server_name: str | None, tool_name: str) -> bool | None:
+    def describes_learned(self, server_name: str | None, tool_name: str) -> bool | None:
         """Return whether a tool's description is given what was learned, where that is set."""
-        return self.handling(server_name, tool_name).learned
+        return self.tool_handling(server_name, tool_name).learned
 
     def input_schema(self, exposed: str) -> dict[str, Any] | None:
-        server_name, tool_name = self.locate(exposed)
+        server_name, tool_name = self.locate_tool(exposed)
         provider = self.providers.get(server_name or "")
-        tool = provider.known(tool_name) if provider is not None else None
+        tool = provider.known_tool(tool_name) if provider is not None else None
         return tool.parameters if tool is not None else None
 
     @contextlib.asynccontextmanager
@@ -464,7 +469,7 @@ class _Upstreams:
         while True:
             self._changed[server_name].clear()
             with suppress(Exception):  # it may be away
-                await self.providers[server_name].refresh()
+                await self.providers[server_name].refresh_tools()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed[server_name].wait(), RELIST_EVERY_S)
 
@@ -484,7 +489,7 @@ class ToolRegistrar:
         self._changed = asyncio.Event()
         self._is_away = False
 
-    def offer(self, server_name: str, listed: Sequence[mcp_types.Tool]) -> None:
+    def offer_tools(self, server_name: str, listed: Sequence[mcp_types.Tool]) -> None:
         """Take the tools of a server over; those that are new or changed are registered."""
         self._offered[server_name] = listed
         self._changed.set()
@@ -495,7 +500,7 @@ class ToolRegistrar:
             server_name, listed = self._offered.popitem()
             for number, tool in enumerate(listed):
                 tool_id = f"{server_name}.{tool.name}"
-                spec = _spec(server_name, tool)
+                spec = _make_spec(server_name, tool)
                 if spec is not None:
                     self._wanted[tool_id] = spec
                 if number % PAGE == PAGE - 1:
@@ -506,7 +511,7 @@ class ToolRegistrar:
         while True:
             self._changed.clear()
             await self._take_offers()
-            await self._register()
+            await self._register_tools()
             pause_s = self._check_every_s if not self._is_away else self._check_every_s / 10
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), pause_s)
@@ -517,7 +522,7 @@ class ToolRegistrar:
                 self._registered.clear()  # its store may be empty
             self._is_away = not is_there
 
-    async def _register(self) -> None:
+    async def _register_tools(self) -> None:
         for tool_id, spec in list(self._wanted.items()):
             if self._registered.get(tool_id) == spec:
                 continue
@@ -534,7 +539,7 @@ class ToolRegistrar:
             self._registered[tool_id] = spec
 
 
-def _spec(server_name: str, tool: mcp_types.Tool) -> ToolSpec | None:
+def _make_spec(server_name: str, tool: mcp_types.Tool) -> ToolSpec | None:
     claims = tool.annotations.model_dump(exclude_none=True) if tool.annotations else {}
     try:
         return ToolSpec.model_validate(

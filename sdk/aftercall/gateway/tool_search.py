@@ -79,9 +79,9 @@ class ToolSearch(CatalogTransform):
     ) -> dict[str, Any]:
         """Find the tools for a task. Call them with `call_tool`, by their names."""
         catalog = {tool.name: tool for tool in await self.get_tool_catalog(ctx)}
-        found = [catalog[name] for name in (await self._ranked(task, catalog))[:limit]]
-        answer: dict[str, Any] = {"tools": [_shown(tool) for tool in found]}
-        if known := await self._known(found, _KNOWN_TOKENS):
+        found = [catalog[name] for name in (await self._rank_tools(task, catalog))[:limit]]
+        answer: dict[str, Any] = {"tools": [_show_tool(tool) for tool in found]}
+        if known := await self._known_tools(found, _KNOWN_TOKENS):
             answer["known"] = known
         return answer
 
@@ -95,13 +95,17 @@ class ToolSearch(CatalogTransform):
     ) -> ToolResult:
         """Call a tool that `find_tools` found."""
         if name in NAMES:
-            raise _refused(f"{name} is called by itself, not through call_tool")
+            raise _make_refusal(f"{name} is called by itself, not through call_tool")
         if await ctx.fastmcp.get_tool(name) is None:
-            near = await self._ranked(name, {t.name: t for t in await self.get_tool_catalog(ctx)})
-            raise _refused(f"there is no tool {name!r}; near are {', '.join(near[:3]) or 'none'}")
+            near = await self._rank_tools(
+                name, {t.name: t for t in await self.get_tool_catalog(ctx)}
+            )
+            raise _make_refusal(
+                f"there is no tool {name!r}; near are {', '.join(near[:3]) or 'none'}"
+            )
         given = arguments_of(arguments or {})
         if given.parameters is None:
-            raise _refused(UnreadableArgumentsError().error.message)
+            raise _make_refusal(UnreadableArgumentsError().error.message)
         return await ctx.fastmcp.call_tool(name, given.parameters)
 
     async def known_tools(
@@ -115,10 +119,10 @@ class ToolSearch(CatalogTransform):
         """
         catalog = await self.get_tool_catalog(ctx)
         wanted = [tool for tool in catalog if tools is None or tool.name in tools]
-        return await self._known(wanted, None) or "Nothing is known of these tools."
+        return await self._known_tools(wanted, None) or "Nothing is known of these tools."
 
-    async def _ranked(self, task: str, catalog: dict[str, Tool]) -> list[str]:
-        exact = named_in(task, list(catalog), lambda name: self._locate(name)[1])
+    async def _rank_tools(self, task: str, catalog: dict[str, Tool]) -> list[str]:
+        exact = tools_named_in(task, list(catalog), lambda name: self._locate(name)[1])
         return list(dict.fromkeys([*exact, *await self._by_service(task, catalog)]))
 
     async def _by_service(self, task: str, catalog: dict[str, Tool]) -> list[str]:
@@ -132,21 +136,23 @@ class ToolSearch(CatalogTransform):
         places = [(each.tool.server_name, each.tool.name) for each in found.candidates]
         return [exposed[place] for place in places if place in exposed] or by_words(task, catalog)
 
-    async def _known(self, tools: Sequence[Tool], max_tokens: int | None) -> str:
+    async def _known_tools(self, tools: Sequence[Tool], max_tokens: int | None) -> str:
         ids = [f"{server}.{name}" for server, name in [self._locate(tool.name) for tool in tools]]
         try:
             async with asyncio.timeout(_SERVICE_S):
-                return await self._client.known_tools(ids, max_tokens=max_tokens) if ids else ""
+                if ids:
+                    return await self._client.known_tools(ids, max_tokens=max_tokens)
+                return ""
         except (AftercallError, TimeoutError) as error:
             _logger.debug("nothing is known of tools now: %s", type(error).__name__)
             return ""
 
 
-def _refused(message: str) -> ToolError:
+def _make_refusal(message: str) -> ToolError:
     return ToolError(message, log_level=logging.DEBUG)
 
 
-def _shown(tool: Tool) -> dict[str, Any]:
+def _show_tool(tool: Tool) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "name": tool.name,
         "description": bounded_text(tool.description or "", _MAX_DESCRIPTION),
@@ -157,15 +163,15 @@ def _shown(tool: Tool) -> dict[str, Any]:
     return shown
 
 
-def named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list[str]:
-    """Return names that stand in a text, in whatever writing, the longest first.
+def tools_named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list[str]:
+    """Return the names that stand in a text, in whatever writing, the longest first.
 
     `own` gives a tool's own name behind an exposed one; one of a single word must be all the text.
     """
-    asked = f" {' '.join(words(task))} "
+    asked = f" {' '.join(words_in(task))} "
     found = []
     for name in names:
-        for each in (words(name), words(own(name))):
+        for each in (words_in(name), words_in(own(name))):
             text = f" {' '.join(each)} "
             if text == asked or (len(each) > 1 and text in asked):
                 found.append((len(each), name))
@@ -175,9 +181,9 @@ def named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list
 
 def by_words(task: str, catalog: dict[str, Tool]) -> list[str]:
     """Return names of tools that share words with a text, those that share the most first."""
-    asked = set(words(task))
+    asked = set(words_in(task))
     shared = {
-        name: (len(asked.intersection(words(name))), len(asked.intersection(words(about))))
+        name: (len(asked.intersection(words_in(name))), len(asked.intersection(words_in(about))))
         for name, tool in catalog.items()
         for about in [bounded_text(tool.description or "", _MAX_DESCRIPTION)]
     }
@@ -185,6 +191,6 @@ def by_words(task: str, catalog: dict[str, Tool]) -> list[str]:
     return [name for name in ranked if any(shared[name])]
 
 
-def words(text: str) -> list[str]:
+def words_in(text: str) -> list[str]:
     """Return the words of a text or a name, in lower case."""
     return _WORD.findall(_HUMPS.sub(" ", text).lower())

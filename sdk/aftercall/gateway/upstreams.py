@@ -2,7 +2,7 @@
 
 FastMCP's proxy opens and closes a connection for every call, which starts a stdio server again each
 time. Here one client per server stays connected for all callers, and one that has ended is renewed
-at the next call. What follows from sharing it:
+at the next call. Anything that follows from sharing it:
 
 - headers of a caller are never passed on (they would serve every later caller too);
 - requests from a server to "its" client (sampling, elicitation) go to the client whose calls run,
@@ -78,9 +78,9 @@ class UpstreamLoginError(ToolError):
 class Upstream:
     """One MCP server, kept connected. Use `start` and `close`.
 
-    `on_tools_changed` is called when the server says so. Without `errlog` a stdio server's standard
-    error goes to this process's own. `front` says which protocol is spoken; without it, the newest
-    that the server speaks.
+    `on_tools_changed` is called when the server states so. Without `errlog` a stdio server's
+    standard error goes to this process's own. `front` states which protocol is spoken; without it,
+    the newest that the server speaks.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Upstream:
         return session.paged.listed if isinstance(session, SharedSession) else 0
 
     @property
-    def connected(self) -> Client[ClientTransport] | None:
+    def end_connecting(self) -> Client[ClientTransport] | None:
         """Client, where it is connected at the moment."""
         client = self._client
         return client if client is not None and client.is_connected() else None
@@ -144,8 +144,8 @@ class Upstream:
         if now:
             self._connecting = self._begin_connecting()
 
-    async def client(self) -> Client[ClientTransport]:
-        """The connected client; connects first when there is none or its connection has ended.
+    async def connected_client(self) -> Client[ClientTransport]:
+        """Return the connected client; connect first where there is no connection.
 
         After a failure (`UpstreamUnavailableError`) it is not tried again for a moment (0.5 s,
         doubling to 30 s), and the last problem is raised at once.
@@ -174,7 +174,7 @@ class Upstream:
         twice has to decide. `MCPError` is what the server answered instead of a result.
         """
 
-        async def call(client: Client[ClientTransport]) -> CallResult:
+        async def call_client(client: Client[ClientTransport]) -> CallResult:
             self._is_guess = False  # a server may know by now what it must not lose
             try:
                 result: CallResult = await client.session.call_tool(
@@ -182,18 +182,18 @@ class Upstream:
                 )
             except ValidationError as error:
                 # The tool has run: what it answered is taken as it is, never asked for again.
-                if (answered := _answered(error)) is None:
+                if (answered := _answered_result(error)) is None:
                     raise
                 self._leave_modern(client, error)
                 return answered
             return result
 
         try:
-            with self._breaker.guarding(name, _is_lost):
-                return await self._request(call)
+            with self._breaker.guard_call(name, _is_lost):
+                return await self._send_request(call_client)
         except MCPError as error:
             if self._login.is_refused:
-                raise UpstreamLoginError(self._refusal()) from error
+                raise UpstreamLoginError(self._login_refusal()) from error
             if error.code != mcp_types.CONNECTION_CLOSED:
                 raise
             raise UpstreamLostError(
@@ -210,10 +210,12 @@ class Upstream:
         except Exception as error:  # a malformed list, a transport's own error: no list either way
             if isinstance(error, MCPError) and error.code == mcp_types.METHOD_NOT_FOUND:
                 return []
-            raise UpstreamUnavailableError(f"MCP server {self.name!r}: {_reason(error)}") from error
+            raise UpstreamUnavailableError(
+                f"MCP server {self.name!r}: {_error_reason(error)}"
+            ) from error
 
     async def _listed_tools(self) -> list[mcp_types.Tool]:
-        async def ask(client: Client[ClientTransport]) -> list[mcp_types.Tool] | None:
+        async def list_client(client: Client[ClientTransport]) -> list[mcp_types.Tool] | None:
             try:
                 return await client.list_tools()
             except ValidationError as error:
@@ -221,9 +223,9 @@ class Upstream:
                     raise
                 return None
 
-        listed = await self._request(ask)
+        listed = await self._send_request(list_client)
         if listed is None:
-            listed = await self._request(ask)
+            listed = await self._send_request(list_client)
         return listed or []
 
     def _leave_modern(self, client: Client[ClientTransport], error: ValidationError) -> bool:
@@ -252,15 +254,15 @@ class Upstream:
                 await connecting
         client, self._client = self._client, None
         if client is not None:
-            await _close(client)
+            await _close_client(client)
 
-    async def _request(self, send: Callable[[Client[ClientTransport]], Awaitable[T]]) -> T:
+    async def _send_request(self, send: Callable[[Client[ClientTransport]], Awaitable[T]]) -> T:
         """Send over the kept connection; once more when the server has forgotten its session.
 
         A server that was started again refuses the old session before it looks at the request, so
         sending it again over a new one repeats nothing.
         """
-        client = await self.client()
+        client = await self.connected_client()
         try:
             return await send(client)
         except MCPError as error:
@@ -268,13 +270,13 @@ class Upstream:
             if not has_session or error.message.casefold() not in _FORGOTTEN_SESSION:
                 raise
         self._forgotten = client
-        return await send(await self.client())
+        return await send(await self.connected_client())
 
-    def _refusal(self) -> str:
-        return f"MCP server {self.name!r}: 401 Unauthorized; {self._login.hint()}"
+    def _login_refusal(self) -> str:
+        return f"MCP server {self.name!r}: 401 Unauthorized; {self._login.refusal_hint()}"
 
     def _begin_connecting(self) -> "asyncio.Task[Client[ClientTransport]]":
-        def connected(task: "asyncio.Task[Client[ClientTransport]]") -> None:
+        def end_connecting(task: "asyncio.Task[Client[ClientTransport]]") -> None:
             if self._connecting is task:
                 self._connecting = None
             if not task.cancelled():
@@ -282,31 +284,33 @@ class Upstream:
 
         context = self._context.copy() if self._context is not None else None
         task = asyncio.get_running_loop().create_task(
-            self._connect(), name=f"aftercall-connect-{self.name}", context=context
+            self._connect_client(), name=f"aftercall-connect-{self.name}", context=context
         )
-        task.add_done_callback(connected)
+        task.add_done_callback(end_connecting)
         return task
 
-    async def _connect(self) -> Client[ClientTransport]:
+    async def _connect_client(self) -> Client[ClientTransport]:
         ended, self._client = self._client, None
         if ended is not None:
             _logger.warning("MCP server %r has ended; connecting again", self.name)
-            await _close(ended)
+            await _close_client(ended)
         try:
-            client = await self._entered()
+            client = await self._enter_client()
         except Exception as error:
             self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             self._paused_until = time.monotonic() + self._pause_s
-            self._last_problem = f"MCP server {self.name!r} cannot be reached: {_reason(error)}"
+            self._last_problem = (
+                f"MCP server {self.name!r} cannot be reached: {_error_reason(error)}"
+            )
             if self._login.is_refused:
-                self._last_problem = self._refusal()
+                self._last_problem = self._login_refusal()
             _logger.warning("%s", self._last_problem)
             raise UpstreamUnavailableError(self._last_problem) from error
         self._pause_s = 0.0
         self._client = client
         return client
 
-    async def _entered(self) -> Client[ClientTransport]:
+    async def _enter_client(self) -> Client[ClientTransport]:
         """Connect, in the newest protocol also where the client's older one is not spoken."""
         wire, is_chosen = self._mode, self._mode is not None
         if wire is None:
@@ -350,10 +354,10 @@ class Upstream:
             forward_incoming_headers=False,
             mode=self._mode or "auto",
             roots=None,
-            sampling_handler=self.relay.sample if asks else None,
-            elicitation_handler=self.relay.elicit if asks else None,
+            sampling_handler=self.relay.ask_model if asks else None,
+            elicitation_handler=self.relay.ask_user if asks else None,
             progress_handler=None,
-            log_handler=self._log,
+            log_handler=self._pass_log,
             message_handler=self._on_message,
             timeout=server.timeout and server.timeout / 1000,
             init_timeout=CONNECT_TIMEOUT_S,
@@ -362,9 +366,9 @@ class Upstream:
         client._transport_options = replace(options, session_class=SharedSession)  # noqa: SLF001
         return client
 
-    async def _log(self, message: LogMessage) -> None:
+    async def _pass_log(self, message: LogMessage) -> None:
         _logger.debug("%s: %s", self.name, message.data)
-        await self.relay.log(message)
+        await self.relay.pass_log(message)
 
     async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
@@ -377,7 +381,7 @@ async def _ignore_update(_server: str, _uri: str) -> None:
     """Do nothing: no client wants to know."""
 
 
-def _answered(error: ValidationError) -> mcp_types.CallToolResult | None:
+def _answered_result(error: ValidationError) -> mcp_types.CallToolResult | None:
     """Return the result that lacks only what the newest protocol asks for; None for another."""
     for each in error.errors():
         raw = each["input"]
@@ -398,15 +402,15 @@ def _is_lost(error: BaseException) -> bool:
     return not isinstance(error, UpstreamUnavailableError)
 
 
-async def _close(client: Client[ClientTransport]) -> None:
+async def _close_client(client: Client[ClientTransport]) -> None:
     """Closing raises again why a connection had ended; the call that it ended has received it."""
     try:
         closing = client.close()  # type: ignore[no-untyped-call]  # FastMCP leaves it untyped
         await asyncio.wait_for(closing, _CLOSE_TIMEOUT_S)
     except Exception as error:  # noqa: BLE001  # whatever it is, there is nothing left to close
-        _logger.debug("closing %s: %s", client.name, _reason(error))
+        _logger.debug("closing %s: %s", client.name, _error_reason(error))
 
 
-def _reason(error: BaseException) -> str:
+def _error_reason(error: BaseException) -> str:
     cause = error.__cause__ or error
     return f"{type(cause).__name__}: {cause}"

@@ -13,7 +13,7 @@ from aftercall.harmony.calls import (
     HarmonyItem,
     NoOpExecutor,
     Ran,
-    failed,
+    failed_run,
     result_item,
 )
 from aftercall.harmony.parser import HarmonyParser
@@ -68,10 +68,10 @@ class AsyncHarmonyToolCalls:
         for item in items:
             made.append(item)
             if isinstance(item, HarmonyCall):
-                made.append(result_item(item, await self._run(item)))
+                made.append(result_item(item, await self._run_call(item)))
         return made
 
-    async def _run(self, call: HarmonyCall) -> Ran:
+    async def _run_call(self, call: HarmonyCall) -> Ran:
         if call.arguments is None:
             error_type, message = call.error_type or "Error", call.message or ""
             self._calls.unreadable(call.tool, call.payload, error_type=error_type, message=message)
@@ -80,7 +80,7 @@ class AsyncHarmonyToolCalls:
         try:
             ran = await self._executor.run_async(call)
         except Exception as error:  # noqa: BLE001  # an executor of somebody else
-            ran = failed(error)
+            ran = failed_run(error)
         except BaseException:
             planned.abandon()
             raise

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from aftercall.background import within_sync
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, failure_of
-from aftercall.executors.python import ToolFunction, bound, call_function
-from aftercall.explain import nearest
+from aftercall.executors.python import ToolFunction, bind_call, call_function
+from aftercall.explain import nearest_name
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.outcomes import Outcome, ToolFailedError, make_error
 from aftercall.redaction import DEFAULT_REDACTOR
@@ -35,7 +35,7 @@ class HarmonyCall:
     """A call that the model makes: one to be run has `arguments`, any other an `error_type`."""
 
     tool: str | None
-    """Its name; None where none can be read. Of `functions.NAME` it is NAME, any other recipient
+    """Its name; None where none can be read. For `functions.NAME` it is NAME, any other recipient
     (`python`, `browser.search`) is the name as it is."""
     recipient: str | None = None
     """As the header has it; None in the pseudo-marker form."""
@@ -91,7 +91,7 @@ class CallExecutor(Protocol):
 
 
 class NoOpExecutor:
-    """Runs nothing and says `{"ok":true}`: calls can be watched before they are run (seed 001)."""
+    """Runs nothing and answers `{"ok":true}`: calls can be watched before they run (seed 001)."""
 
     def run(self, call: HarmonyCall) -> Ran:
         """Return the canned result."""
@@ -160,39 +160,39 @@ class Dispatcher:
     def run(self, call: HarmonyCall) -> Ran:
         """Run it here and now."""
         try:
-            bound_call = self._bound(call)
+            bound_call = self._bind_call(call)
             is_async = inspect.iscoroutinefunction(bound_call.func)
             returned: Any = None if is_async else bound_call()
             if is_async or inspect.isawaitable(returned):
-                call_later = bound_call if is_async else partial(_awaited, returned)
+                call_later = bound_call if is_async else partial(_await_value, returned)
                 ended = call_function(call_later, self._timeout_s)
                 returned = within_sync(None, asyncio.run, ended)
-            return _ended(returned)
+            return _ended_run(returned)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's
-            return failed(error)
+            return failed_run(error)
 
     async def run_async(self, call: HarmonyCall) -> Ran:
         """Run it next to the loop."""
         try:
-            return _ended(await call_function(self._bound(call), self._timeout_s))
+            return _ended_run(await call_function(self._bind_call(call), self._timeout_s))
         except ToolFailedError as error:
-            return failed(error)
+            return failed_run(error)
 
-    def _bound(self, call: HarmonyCall) -> partial[Any]:
+    def _bind_call(self, call: HarmonyCall) -> partial[Any]:
         name = call.tool or ""
         if (function := self._functions.get(name)) is None:
             raise ToolFailedError(make_error("tool_not_found", self._not_found(name)), ran=False)
-        return bound(function, call.arguments or {}, repr(name))
+        return bind_call(function, call.arguments or {}, repr(name))
 
     def _not_found(self, name: str) -> str:
-        if (near := nearest(name, self._functions)) is not None:
+        if (near := nearest_name(name, self._functions)) is not None:
             return f"there is no tool {name!r}; did you mean {near!r}?"
         shown = ", ".join(map(repr, sorted(self._functions)[:_SHOWN_NAMES])) or "none"
         more = ", ..." if len(self._functions) > _SHOWN_NAMES else ""
         return f"there is no tool {name!r}; there are {shown}{more}"
 
 
-def failed(error: BaseException) -> Ran:
+def failed_run(error: BaseException) -> Ran:
     """Return a failure for the model to read, its message masked and bounded."""
     read = failure_of(error).error
     return Ran(
@@ -201,9 +201,9 @@ def failed(error: BaseException) -> Ran:
     )
 
 
-def _ended(returned: object) -> Ran:
+def _ended_run(returned: object) -> Ran:
     return Ran(bounded_json(Outcome.coerce(returned).unwrap(), max_chars=MAX_RESULT_CHARS))
 
 
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
+async def _await_value(awaitable: Awaitable[Any]) -> Any:
     return await awaitable

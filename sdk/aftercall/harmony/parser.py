@@ -76,7 +76,7 @@ class MessageHeader:
 
     @property
     def kind(self) -> Literal["text", "call", "result"]:
-        """Only the assistant calls; only who is none of the five roles is a tool that answers."""
+        """Only the assistant calls; a role other than the five is a tool that answers."""
         if self.role == "assistant":
             to_tool = self.recipient is not None and self.recipient not in _SELVES
             return "call" if to_tool or self.channel == PSEUDO_CHANNEL else "text"
@@ -86,7 +86,7 @@ class MessageHeader:
         return "result" if answers else "text"
 
 
-def tool_name(recipient: str) -> str | None:
+def name_from_recipient(recipient: str) -> str | None:
     """Return the name of the tool behind a recipient; None when nothing is left of it."""
     return bounded_text(recipient.strip().removeprefix("functions."), MAX_NAME_CHARS) or None
 
@@ -125,9 +125,9 @@ class HarmonyParser:
             for item in parser.feed(chunk): ...
         for item in parser.close(): ...
 
-    How the text is cut into chunks changes nothing but the pieces that texts come in. What is held
-    is bounded: a header of 512 characters, a payload of `max_payload_bytes`; text is passed on as
-    it comes. So is the work: no text makes any part of it be read more than a few times.
+    How the text is cut into chunks changes nothing but the pieces that texts come in. Anything that
+    is held is bounded: a header of 512 characters, a payload of `max_payload_bytes`; text is passed
+    on as it comes. So is the work: no text makes any part of it be read more than a few times.
 
     Decisions where the format is silent or models stray from it:
 
@@ -149,29 +149,29 @@ class HarmonyParser:
 
     def __init__(self, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> None:
         self._max_bytes = max_payload_bytes
-        self._begin()
+        self._begin_state()
 
     def feed(self, chunk: str) -> list[HarmonyItem]:
         """Return what `chunk` completes, and the text in it."""
         if "<" not in chunk and not self._held and self._state is HarmonyParser._in_text:
             # The way that nearly all chunks go.
-            return [self._text(chunk)] if chunk else []
+            return [self._make_text(chunk)] if chunk else []
         for at in range(0, len(chunk), _SLICE):
             self._held += chunk[at : at + _SLICE]
-            self._read(at_end=False)
-        return self._made()
+            self._read_held(at_end=False)
+        return self._take_items()
 
     def close(self) -> list[HarmonyItem]:
         """Return what the end of the stream completes.
 
         The parser is then ready for another stream.
         """
-        self._read(at_end=True)
-        made = self._made()
-        self._begin()
+        self._read_held(at_end=True)
+        made = self._take_items()
+        self._begin_state()
         return made
 
-    def _begin(self) -> None:
+    def _begin_state(self) -> None:
         self._held = ""
         """What has come and is not read yet, or not to its end."""
         self._items: list[HarmonyItem] = []
@@ -182,12 +182,12 @@ class HarmonyParser:
         # A plain function: a bound method would make each parser a cycle for the collector.
         self._state: Callable[[HarmonyParser, int], bool] = HarmonyParser._in_opening
 
-    def _read(self, *, at_end: bool) -> None:
+    def _read_held(self, *, at_end: bool) -> None:
         self._at_end = at_end
-        while self._step():
+        while self._run_step():
             pass
 
-    def _step(self) -> bool:
+    def _run_step(self) -> bool:
         """Return one step of the state; False when it needs more text."""
         end = len(self._held)
         if not self._at_end:
@@ -196,7 +196,7 @@ class HarmonyParser:
             end = begin if begin >= 0 and self._held[begin:] in _BEGINNINGS else end
         return self._state(self, end)
 
-    def _made(self) -> list[HarmonyItem]:
+    def _take_items(self) -> list[HarmonyItem]:
         made, self._items = self._items, []
         return made
 
@@ -205,7 +205,7 @@ class HarmonyParser:
     def _in_opening(self, end: int) -> bool:
         marker = _MARKER.search(self._held, 0, end)
         held = self._held[: marker.start() if marker else end]
-        self._state = HarmonyParser._outside
+        self._state = HarmonyParser._in_outside
         if len(held) <= MAX_HEADER_CHARS and _OPENING.fullmatch(held):
             if marker and marker[1] in _HEADING and held.strip()[:3] in {"", "to="}:
                 self._state = HarmonyParser._in_header
@@ -214,7 +214,7 @@ class HarmonyParser:
                 return False
         return True
 
-    def _outside(self, end: int) -> bool:
+    def _in_outside(self, end: int) -> bool:
         marker = _MARKER.search(self._held, 0, end)
         begin = marker.start() if marker else end
         if text := self._held[:begin].lstrip():
@@ -253,7 +253,7 @@ class HarmonyParser:
             self._begin_content(header, end - len(rest))
         else:
             self._held = self._held[end:]
-            self._state = HarmonyParser._outside
+            self._state = HarmonyParser._in_outside
 
     # --- text
 
@@ -278,21 +278,21 @@ class HarmonyParser:
             ends = marker[1] != "channel" or self._header.role == "assistant"
             if ended := marker[1] in _ENDING and ends:
                 end = marker.start()
-                self._state = HarmonyParser._outside
+                self._state = HarmonyParser._in_outside
                 break
         if end:
-            self._items.append(self._text(self._held[:end]))
+            self._items.append(self._make_text(self._held[:end]))
         self._held = self._held[end:]
         return ended
 
-    def _text(self, text: str) -> HarmonyText:
+    def _make_text(self, text: str) -> HarmonyText:
         return HarmonyText(self._header.channel, text, self._header.role, self._message)
 
     # --- payloads of calls and results
 
     def _in_payload(self, end: int) -> bool:
         held = self._held
-        room = _fitting(held[:end], self._max_bytes)
+        room = _fitting_length(held[:end], self._max_bytes)
         if self._is_json is None and (begins := held[:end].lstrip()[:1]):
             self._is_json = begins in '{["'
         for piece in _PIECE.finditer(held, self._looked_at, end):
@@ -313,7 +313,7 @@ class HarmonyParser:
                 self._first = piece.start()
         if room < end:
             if self._first is not None:
-                return self._cut(self._first)
+                return self._cut_payload(self._first)
             problem = f"the payload is larger than {self._max_bytes} bytes"
             cure = "send less, or in several calls"
             return self._go_on(room, f"{problem}; {cure}", PAYLOAD_TOO_LARGE)
@@ -327,11 +327,11 @@ class HarmonyParser:
 
     def _end_payload(self, end: int) -> bool:
         if self._first is not None and not is_json(self._held[:end]):
-            return self._cut(self._first)
+            return self._cut_payload(self._first)
         return self._go_on(end)
 
-    def _cut(self, first: int) -> bool:
-        """The payload ends at the first marker in a string, which it never came out of."""
+    def _cut_payload(self, first: int) -> bool:
+        """End the payload at the first marker in a string that was never closed."""
         self._broke_off = True
         return self._go_on(first, "the payload breaks off inside a string")
 
@@ -341,17 +341,17 @@ class HarmonyParser:
         self._items.append(read_message(self._header, self._held[:end], problem, error_type))
         self._held = self._held[end:]
         is_skipped = error_type == PAYLOAD_TOO_LARGE
-        self._state = HarmonyParser._skipping if is_skipped else HarmonyParser._outside
+        self._state = HarmonyParser._in_skipping if is_skipped else HarmonyParser._in_outside
         return True
 
-    def _skipping(self, end: int) -> bool:
+    def _in_skipping(self, end: int) -> bool:
         done = 0
         for piece in _PIECE.finditer(self._held, 0, end):
             if piece[1] in _ENDING:
                 # What follows may still be text of the string that it stands in.
                 self._broke_off |= bool(self._is_json) and self._in_string
                 self._held = self._held[piece.start() :]
-                self._state = HarmonyParser._outside
+                self._state = HarmonyParser._in_outside
                 return True
             done = piece.end()
             if piece[0] == '"':
@@ -360,7 +360,7 @@ class HarmonyParser:
         return False
 
 
-def _fitting(text: str, size: int) -> int:
+def _fitting_length(text: str, size: int) -> int:
     """Return how many characters at its beginning have at most `size` bytes of UTF-8."""
     encoded = text[: size + 1].encode("utf-8", "surrogatepass")
     if len(encoded) <= size:
@@ -383,7 +383,7 @@ def read_message(
     if header.kind == "result":
         recipient = None if header.role == "tool" else header.role
         return HarmonyResult(
-            tool=recipient and tool_name(recipient),
+            tool=recipient and name_from_recipient(recipient),
             text=payload,
             truncated=error_type == PAYLOAD_TOO_LARGE,
             channel=header.channel or "commentary",
@@ -394,7 +394,7 @@ def read_message(
             tool, arguments = _tool_and_arguments(header, payload)
         except (ValueError, RecursionError) as error:
             is_deep = isinstance(error, RecursionError)
-            problem = f"the payload {'is nested too deeply' if is_deep else _words(error)}"
+            problem = f"the payload {'is nested too deeply' if is_deep else _error_words(error)}"
     return HarmonyCall(
         tool=tool or _name_at_start(header, payload),
         recipient=header.recipient,
@@ -408,32 +408,32 @@ def read_message(
 
 def _tool_and_arguments(header: MessageHeader, payload: str) -> tuple[str, JsonObject]:
     if header.recipient is None:
-        value = _loads(payload)
+        value = _load_json(payload)
         tool = value.get("tool") if isinstance(value, dict) else None
-        name = tool_name(tool) if isinstance(tool, str) else None
+        name = name_from_recipient(tool) if isinstance(tool, str) else None
         if name is None or not isinstance(value, dict):
             raise _PayloadError('names no tool; write {"tool": NAME, "arguments": {...}}')
-        return name, _arguments(value.get("arguments", {}))
-    if (name := tool_name(header.recipient)) is None:
+        return name, _read_arguments(value.get("arguments", {}))
+    if (name := name_from_recipient(header.recipient)) is None:
         raise _PayloadError("is addressed to a tool without a name")
     if not header.complete and not payload.strip():
         raise _PayloadError("never came: the message broke off before it")
     if header.recipient in TEXT_TOOLS:
         return name, {TEXT_TOOLS[header.recipient]: check_text(payload)}
     # A function without parameters is often called with nothing at all.
-    return name, _arguments(_loads(payload)) if payload.strip() else {}
+    return name, _read_arguments(_load_json(payload)) if payload.strip() else {}
 
 
-def _arguments(value: object) -> JsonObject:
+def _read_arguments(value: object) -> JsonObject:
     """Return an object; also one that was encoded twice, as the Chat API has it in `arguments`."""
     if isinstance(value, str):
-        value = _loads(value)
+        value = _load_json(value)
     if not isinstance(value, dict):
         raise _PayloadError("has arguments that are no object; write them as {NAME: VALUE}")
     return check_json_object(value)
 
 
-def _loads(text: str) -> JsonValue:
+def _load_json(text: str) -> JsonValue:
     """Return a JSON value, or the object that loose JSON states; what is cut off states none."""
     try:
         value = read_json(text, object_pairs_hook=unique_members, parse_constant=_no_constant)
@@ -448,7 +448,7 @@ def _no_constant(name: str) -> NoReturn:
     raise _PayloadError(f"holds {name}, which is not JSON; write null or a finite number")
 
 
-def _words(error: Exception) -> str:
+def _error_words(error: Exception) -> str:
     if isinstance(error, _PayloadError):
         return str(error)
     if isinstance(error, json.JSONDecodeError):
@@ -458,9 +458,9 @@ def _words(error: Exception) -> str:
 
 def _name_at_start(header: MessageHeader, payload: str) -> str | None:
     if header.recipient is not None:
-        return tool_name(header.recipient)
+        return name_from_recipient(header.recipient)
     found = _TOOL_FIRST.match(payload)
     try:
-        return tool_name(json.loads(found[1])) if found else None
+        return name_from_recipient(json.loads(found[1])) if found else None
     except ValueError:
         return None

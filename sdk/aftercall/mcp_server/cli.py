@@ -5,7 +5,7 @@ import argparse
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
 from aftercall.client.transport import checked_base_url
-from aftercall.explain import needing
+from aftercall.explain import require_extra
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,16 +20,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="log more, to standard error")
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run_command(args: argparse.Namespace) -> int:
     url = str(checked_base_url(args.service)).rstrip("/")
-    with needing("mcp", "`aftercall mcp`"):
-        from aftercall.mcp_server.server import serve  # noqa: PLC0415  # the extra
-    return serve(url, agent=args.agent, verbose=args.verbose)
+    with require_extra("mcp", "`aftercall mcp`"):
+        from aftercall.mcp_server.server import serve_streams  # noqa: PLC0415  # the extra
+    return serve_streams(url, agent=args.agent, verbose=args.verbose)
 
 
 command = Command(
     "mcp",
     "serve suggest_fix, known_tools and others to an MCP client, over stdio",
     _add_arguments,
-    _run,
+    _run_command,
 )

@@ -2,9 +2,9 @@
 
 The descriptions are for the model that calls a tool and fills the arguments in. An answer is given
 twice, as the specification asks: structured, and as text, which is its JSON on one line without
-what is at its default. What tools, users and agents stated is data in it: with control characters
-escaped, it cannot pass for ours. What goes wrong is a sentence for a model: what it is, and what
-helps. Never a stack trace.
+what is at its default. Anything that tools, users and agents stated is data in it: with control
+characters escaped, it cannot pass for ours. Anything that goes wrong is a sentence for a model:
+what it is, and what helps. Never a stack trace.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from aftercall.arguments import arguments_of
 from aftercall.client import AsyncClient
 from aftercall.error_texts import name_or_none, split_name
 from aftercall.errors import AftercallError, NotFoundError
-from aftercall.explain import explain
+from aftercall.explain import explain_error
 from aftercall.files import read_table
 from aftercall.json_values import JsonObject, bounded_json, bounded_text, printable_json
 from aftercall.mcp_calls import Caller
@@ -63,13 +63,13 @@ LiveSchema = Annotated[
 ]
 
 
-def _read(given: object, check: ValidatorFunctionWrapHandler) -> object:
+def _read_object(given: object, check: ValidatorFunctionWrapHandler) -> object:
     """Return the object that arguments written as a text say; the text where it states none."""
     said = arguments_of(given).parameters if isinstance(given, str) else given
     return given if said is None and given is not None else check(said)
 
 
-CallArguments = Annotated[Object, WrapValidator(_read)]
+CallArguments = Annotated[Object, WrapValidator(_read_object)]
 """An object is asked for; a text is what models write for it, and may say none."""
 _SYNONYMS = {
     "tool_name": ("tool", "name", "function", "function_name", "functionName"),
@@ -103,7 +103,7 @@ class SuggestFix(WireModel):
     @model_validator(mode="before")
     @classmethod
     def _as_models_write_it(cls, given: Any) -> Any:
-        """Return names that mean the same, a name that holds its server's."""
+        """Return the names that mean the same, a name that holds its server's."""
         if not isinstance(given, dict):
             return given
         read = dict(given)
@@ -202,26 +202,28 @@ def object_schema(model: type[BaseModel]) -> JsonObject:
     fields of models that write themselves.
     """
     schema = model.model_json_schema(by_alias=True, mode="validation")
-    return cast("JsonObject", _written(schema, schema.pop("$defs", {})))
+    return cast("JsonObject", _inline_schema(schema, schema.pop("$defs", {})))
 
 
-def _written(schema: Any, definitions: dict[str, Any]) -> Any:
+def _inline_schema(schema: Any, definitions: dict[str, Any]) -> Any:
     """Return a schema with its references written out; no model here holds itself."""
     if isinstance(schema, list):
-        return [_written(item, definitions) for item in schema]
+        return [_inline_schema(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
     rest = {key: value for key, value in schema.items() if key not in {"$ref", "title"}}
     if "$ref" in schema:
         # What stands next to a reference states what the value is for here.
         named = definitions[schema["$ref"].removeprefix("#/$defs/")]
-        return _written({**named, **rest}, definitions)
+        return _inline_schema({**named, **rest}, definitions)
     if rest.get("default", ...) is None:
         del rest["default"]
     fields = rest.pop("properties", None)  # its keys are names, one of which may be "title"
-    made = {key: _written(value, definitions) for key, value in rest.items()}
+    made = {key: _inline_schema(value, definitions) for key, value in rest.items()}
     if fields is not None:
-        made["properties"] = {name: _written(each, definitions) for name, each in fields.items()}
+        made["properties"] = {
+            name: _inline_schema(each, definitions) for name, each in fields.items()
+        }
     return made
 
 
@@ -239,7 +241,7 @@ TOOLS: dict[str, ToolDefinition] = {}
 """By name, in the order in which they are listed."""
 
 
-def _tool(takes: type[WireModel], answers: type[WireModel]) -> Callable[[Any], Any]:
+def _add_tool(takes: type[WireModel], answers: type[WireModel]) -> Callable[[Any], Any]:
     def add(run: Any) -> Any:
         said = _TEXTS["tools"][run.__name__]
         listed = types.Tool(
@@ -264,7 +266,7 @@ def _tool(takes: type[WireModel], answers: type[WireModel]) -> Callable[[Any], A
 
 # The service notes what it suggested, so that an outcome can name it. No one can read that note or
 # be answered otherwise for it, so the asker's world stays as it was: it only reads.
-@_tool(SuggestFix, models.SuggestResponse)
+@_add_tool(SuggestFix, models.SuggestResponse)
 async def suggest_fix(
     asked: SuggestFix, client: AsyncClient, caller: Caller
 ) -> models.SuggestResponse:
@@ -276,13 +278,13 @@ async def suggest_fix(
     return await client.suggest(call, limit=asked.limit, annotations=asked.annotations)
 
 
-@_tool(BestToolAsked, models.BestTool)
+@_add_tool(BestToolAsked, models.BestTool)
 async def best_tool(asked: BestToolAsked, client: AsyncClient, _: Caller) -> models.BestTool:
     """`/namespaces/{namespace}/best`."""
     return await client.best_tool(asked.namespace, asked.scenario, limit=asked.limit)
 
 
-@_tool(KnownToolsAsked, KnownToolsText)
+@_add_tool(KnownToolsAsked, KnownToolsText)
 async def known_tools(asked: KnownToolsAsked, client: AsyncClient, _: Caller) -> KnownToolsText:
     """`/known-tools`."""
     return KnownToolsText(
@@ -292,7 +294,7 @@ async def known_tools(asked: KnownToolsAsked, client: AsyncClient, _: Caller) ->
     )
 
 
-@_tool(ToolHealthAsked, models.ToolHealth)
+@_add_tool(ToolHealthAsked, models.ToolHealth)
 async def tool_health(asked: ToolHealthAsked, client: AsyncClient, _: Caller) -> models.ToolHealth:
     """`/tools/{tool}/health`."""
     name = f"{asked.server_name}/{asked.tool}" if asked.server_name else asked.tool
@@ -300,7 +302,7 @@ async def tool_health(asked: ToolHealthAsked, client: AsyncClient, _: Caller) ->
 
 
 # With an `executionId` it is idempotent, but no one has to give one, and then each is a new call.
-@_tool(RecordExecution, Recorded)
+@_add_tool(RecordExecution, Recorded)
 async def record_execution(asked: RecordExecution, client: AsyncClient, caller: Caller) -> Recorded:
     """`POST /executions`, one of them."""
     execution = models.Execution.model_validate(
@@ -346,7 +348,7 @@ _UNEXPECTED = (
 )
 
 
-def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> int:
+def serve_streams(service: str, *, agent: str | None = None, verbose: bool = False) -> int:
     """Serve on the standard streams until the input ends, or a signal comes; the exit code.
 
     The service need not be there yet, and may come and go. `agent` is the name of callers that give
@@ -399,7 +401,7 @@ def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "
                 message=f"there is no tool {name!r}; there are {', '.join(TOOLS)}",
             )
         caller = who(context).with_meta(context.meta or {})
-        return await _called(tool, params.arguments, client, caller)
+        return await _call_tool(tool, params.arguments, client, caller)
 
     return Server(
         "aftercall",
@@ -423,7 +425,7 @@ def client_name(context: RequestContext) -> str | None:
     return name_or_none(params.client_info.name) if params is not None else None
 
 
-async def _called(
+async def _call_tool(
     tool: ToolDefinition, arguments: JsonObject | None, client: AsyncClient, caller: Caller
 ) -> types.CallToolResult:
     structured = None
@@ -433,10 +435,10 @@ async def _called(
         said = answer.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         text = answer.text if isinstance(answer, KnownToolsText) else printable_json(said)
     except ValidationError as error:
-        wrong = explain(error, tool.takes)
+        wrong = explain_error(error, tool.takes)
         text = f"the arguments are wrong: {wrong}. Call again with these mended"
     except AftercallError as error:
-        text = bounded_text(_explained(error, client.base_url), MAX_MESSAGE)
+        text = bounded_text(_explain_error(error, client.base_url), MAX_MESSAGE)
         if isinstance(error, NotFoundError) and tool.cure_not_found is not None:
             text = f"{text}; {tool.cure_not_found}"
     except Exception as error:  # noqa: BLE001  # a model gets a sentence, whatever it was
@@ -450,7 +452,7 @@ async def _called(
     )
 
 
-def _explained(error: AftercallError, url: str) -> str:
+def _explain_error(error: AftercallError, url: str) -> str:
     if isinstance(error, errors.ServiceTimeoutError):
         return f"the service at {url} did not answer in time; try again shortly"
     if isinstance(error, errors.ServiceUnreachableError):

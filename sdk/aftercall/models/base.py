@@ -59,16 +59,16 @@ class WireModel(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """With the descriptions of `descriptions`, which pydantic would read at each import."""
+        """Return the schema with descriptions, which pydantic would read at each import."""
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
-        for name, said in descriptions(cls).items():
+        for name, said in field_descriptions(cls).items():
             if (field := cls.model_fields.get(name)) and field.description is None:
                 properties[name if name in properties else field.alias]["description"] = said
         return schema
 
 
-def descriptions(model: type[BaseModel]) -> dict[str, str]:
+def field_descriptions(model: type[BaseModel]) -> dict[str, str]:
     """Return what stands under a model's fields in its source, by field."""
     kinds = model.__mro__[: model.__mro__.index(BaseModel)]
     return dict(ChainMap(*(_under_fields(k.__module__).get(k.__name__, {}) for k in kinds)))
@@ -116,20 +116,20 @@ def _in_utc(value: datetime) -> datetime:
     return moment
 
 
-def whole(value: object) -> object:
+def whole_number(value: object) -> object:
     """Return a whole number, also one that is written as `3.0`; all else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def says_something(cure: str) -> AfterValidator:
+def is_not_blank(cure: str) -> AfterValidator:
     """Refuses a text that is all blank."""
 
-    def check(text: str) -> str:
+    def check_not_blank(text: str) -> str:
         if not text.strip():
             raise ValueError(f"must say something; {cure}")
         return text
 
-    return AfterValidator(check)
+    return AfterValidator(check_not_blank)
 
 
 SAYS_SOMETHING = r"^[^\x00]*[^\s\x00\x1c-\x1f][^\x00]*$"
@@ -138,15 +138,15 @@ Text = Annotated[str, AfterValidator(check_text)]
 """Text without NUL characters and lone surrogates."""
 
 
-def _clean(value: object) -> object:
+def _clean_field(value: object) -> object:
     return clean_text(value) if isinstance(value, str) else value
 
 
-SaidText = Annotated[Text, BeforeValidator(_clean)]
+SaidText = Annotated[Text, BeforeValidator(_clean_field)]
 """What a tool stated: NUL characters and lone surrogates become U+FFFD, and the call is kept."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(check_text)]
 """A name of an agent, a server, a tool, a session, ...: 1 to 256 characters."""
-SaidName = Annotated[Name, BeforeValidator(_clean)]
+SaidName = Annotated[Name, BeforeValidator(_clean_field)]
 """A name that a tool gave: as `SaidText`."""
 Id = Annotated[
     str,
@@ -156,7 +156,7 @@ Id = Annotated[
 """A UUID in its canonical lower-case text form."""
 Share = Annotated[float, Field(ge=0, le=1)]
 """From 0 to 1: a share, or a probability."""
-WHOLE = (Strict(), BeforeValidator(whole))
+WHOLE = (Strict(), BeforeValidator(whole_number))
 """Of an int: `3.0` is one in JSON, `"3"` and `true` are none."""
 Timestamp = Annotated[
     AwareDatetime,

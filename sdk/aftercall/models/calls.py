@@ -36,7 +36,7 @@ from aftercall.models.base import (
     Text,
     Timestamp,
     WireModel,
-    whole,
+    whole_number,
 )
 
 _LOGGER = logging.getLogger("aftercall")
@@ -46,7 +46,7 @@ MAX_BATCH = 1000
 
 
 def _code_as_text(value: object) -> object:
-    value = whole(value)  # `404.0` is one in JSON
+    value = whole_number(value)  # `404.0` is one in JSON
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -195,7 +195,7 @@ class Execution(Call):
         return self
 
 
-def execution_of(*, agent: str, tool_name: str, **fields: Any) -> Execution | None:
+def make_execution(*, agent: str, tool_name: str, **fields: Any) -> Execution | None:
     """Return an execution of these fields, its names and context cut to what is recorded.
 
     Recording must not fail a call that worked: None when the fields make none, with a warning that
@@ -420,7 +420,7 @@ class Suggestion(WireModel):
     """For `call_first`, where known: what to call `tool` with before this call."""
     split: list[Text] = Field(default_factory=list)
     """For a request that crosses a tool's boundary: the parts to split it into, in order. With
-    `switch_tool` these are tools, of which `tool` comes first; with `escalate` they are the tool's
+    `switch_tool` these are tools, and `tool` comes first; with `escalate` they are the tool's
     own words."""
     retry_after_ms: float | None = Field(default=None, ge=0)
     """For `retry_unchanged`: milliseconds to wait."""

@@ -17,7 +17,7 @@ from aftercall.models.base import (
     Text,
     Timestamp,
     WireModel,
-    says_something,
+    is_not_blank,
 )
 from aftercall.models.calls import ErrorCategory
 from aftercall.models.tools import PromotionStatus
@@ -38,7 +38,7 @@ Words = Annotated[Text, StringConstraints(min_length=1, max_length=MAX_WORDS_CHA
 
 
 class Referral(WireModel):
-    """What a referral says beside its message; see `aftercall.outcomes` for reading tolerantly."""
+    """The details of a referral next to its message; `aftercall.outcomes` reads them tolerantly."""
 
     boundary_axes: list[Axis] = Field(default_factory=list, max_length=MAX_AXES)
     """The capabilities that the request mixes, each once, in the tool's own words."""
@@ -92,7 +92,7 @@ class Correction(WireModel):
     text: Annotated[
         Text,
         StringConstraints(max_length=MAX_CORRECTION),
-        says_something("give the user's own words"),
+        is_not_blank("give the user's own words"),
         WithJsonSchema({"type": "string", "maxLength": MAX_CORRECTION, "pattern": SAYS_SOMETHING}),
     ] = Field(description="What the user said.", examples=["that doesn't look like a movie list"])
     kind: ReferralKind = "low_utility"

@@ -28,7 +28,7 @@ class KeySpec(WireModel):
     expires_at: Timestamp | None = None
     """Until when it holds; null for ever."""
     rate: float | None = Field(default=None, gt=0, le=1_000_000)
-    """Requests a second, of which five seconds' worth may come at once; null for any number."""
+    """Requests a second, with five seconds' worth at once; null for any number."""
 
 
 class KnownKey(KeySpec):

@@ -78,7 +78,7 @@ WINDOW_PATTERN: Final = f"^({'|'.join(LATEST_WINDOWS)}|{_DATES})$"
 
 
 def window_dates(window: str) -> tuple[datetime, datetime] | None:
-    """The beginning and the end, which is no longer part of it, of a window that names dates.
+    """Return the beginning and the (excluded) end of a window that names dates.
 
     None of one of the latest windows; a `ValueError` of what is no window.
     """

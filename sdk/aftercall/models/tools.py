@@ -18,7 +18,7 @@ from aftercall.models.base import (
     Text,
     Timestamp,
     WireModel,
-    says_something,
+    is_not_blank,
 )
 from aftercall.models.calls import Rejection, ToolAnnotations
 
@@ -42,7 +42,7 @@ class VersionNumber(NamedTuple):
 
 
 def parse_version(text: str) -> VersionNumber:
-    """Return the numbers of a version; a `ValueError` where the text is none."""
+    """Return the numbers of a version; a `ValueError` for any other text."""
     if (found := _NUMBERS.fullmatch(text.strip())) is None:
         raise ValueError(f"{text[:40]!r} is no version; write it like 1.2.0")
     return VersionNumber(*(int(number or 0) for number in found.groups()))
@@ -148,7 +148,7 @@ MAX_SCENARIO = 10_000
 Scenario = Annotated[
     Text,
     Field(max_length=MAX_SCENARIO),
-    says_something("describe what is to be done"),
+    is_not_blank("describe what is to be done"),
     WithJsonSchema({"type": "string", "maxLength": MAX_SCENARIO, "pattern": SAYS_SOMETHING}),
 ]
 """What is to be done, in words: 1 to 10,000 characters that are not all blank."""

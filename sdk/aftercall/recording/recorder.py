@@ -37,9 +37,9 @@ _WARN_AGAIN_S = 60.0
 class RecorderStats:
     """What became of executions since the recorder was made.
 
-    `recorded` were handed over. Of these, and of what dead processes left in the spool: `sent` were
-    stored by the service, `duplicates` it had already, `rejected` it refused or no one could
-    encode, `dropped` found no room. `spooled` wait in the spool now, from whichever process.
+    `recorded` were handed over. From these, and from what dead processes left in the spool: `sent`
+    were stored by the service, `duplicates` it had already, `rejected` it refused or no one could
+    encode, `dropped` found no space. `spooled` wait in the spool now, from whichever process.
     """
 
     recorded: int
@@ -110,8 +110,8 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._spool = _open_spool(spool_dir, self._base_url, known_as, max_spool_bytes)
         self._quiet_until = time.monotonic() + quiet_s
         self._closed = False
-        self._begin()
-        self._start()
+        self._begin_process()
+        self._start_thread()
         _RECORDERS.add(self)
         atexit.register(self.close)
 
@@ -134,7 +134,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._queue.append(execution)
         if not self._wake.is_set():
             try:
-                self._start()  # in the child of a fork there is no thread yet
+                self._start_thread()  # in the child of a fork there is no thread yet
             except RuntimeError:  # no further thread to be had: the next record tries again
                 return
             self._wake.set()
@@ -149,7 +149,7 @@ class Recorder(AbstractContextManager["Recorder"]):
             sent=counts["sent"],
             duplicates=counts["duplicates"],
             rejected=counts["rejected"],
-            spooled=self._spool.waiting() if self._spool else 0,
+            spooled=self._spool.count_waiting() if self._spool else 0,
             dropped=counts["dropped"] + self._refused,
         )
 
@@ -165,12 +165,12 @@ class Recorder(AbstractContextManager["Recorder"]):
             return self._courier.all_acknowledged()
         acknowledged: Future[bool] = Future()
         self._requests.append(acknowledged)
-        self._start()
+        self._start_thread()
         self._wake_now()
         try:
             return acknowledged.result(timeout_s)
         except TimeoutError:
-            self._courier.rescue()
+            self._courier.rescue_all()
             return False
 
     def close(self, timeout_s: float = 5.0) -> None:
@@ -186,12 +186,12 @@ class Recorder(AbstractContextManager["Recorder"]):
             self._wake_now()
             self._thread.join(max(0.05, deadline - time.monotonic()))
         self._courier.close()
-        self._losses.warn(now=True)
+        self._losses.warn_of_loss(now=True)
 
-    def _begin(self, *, is_forked: bool = False) -> None:
-        """All that a process must not share with the one it was forked from."""
+    def _begin_process(self, *, is_forked: bool = False) -> None:
+        """Make all that a process must not share with the one it was forked from."""
         if is_forked and self._spool is not None:
-            self._spool.forget()
+            self._spool.forget_parent()
         self._queue: deque[Execution] = deque()
         self._wake = threading.Event()  # something is to be done
         self._hurry = threading.Event()  # no batch is to gather first
@@ -201,7 +201,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._losses = LossReport()
         self._courier = Courier(
             self._queue,
-            self._connect,
+            self._connect_client,
             redactor=self._redactor,
             spool=self._spool,
             losses=self._losses,
@@ -212,16 +212,18 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def _connect(self) -> Client:
+    def _connect_client(self) -> Client:
         return self._client or Client(
             self._base_url, api_key=self._api_key, retries=0, redactor=self._redactor
         )
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         with self._starting:
             if self._thread is None:
                 self._wake_now()  # something may wait in the spool
-                thread = threading.Thread(target=self._run, name="aftercall-recorder", daemon=True)
+                thread = threading.Thread(
+                    target=self._run_thread, name="aftercall-recorder", daemon=True
+                )
                 thread.start()
                 self._thread = thread
 
@@ -229,13 +231,13 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._hurry.set()
         self._wake.set()
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         while not self._stopping:
-            self._wait()
+            self._wait_for_work()
             requests = [self._requests.popleft() for _ in range(len(self._requests))]
             acknowledged = False
             try:
-                self._courier.round(try_now=bool(requests))
+                self._courier.make_round(try_now=bool(requests))
                 acknowledged = self._courier.all_acknowledged()
             except Exception as error:  # noqa: BLE001  # whatever happens, recording goes on
                 # The traceback without the message, which may quote what was recorded.
@@ -244,11 +246,11 @@ class Recorder(AbstractContextManager["Recorder"]):
                 _LOGGER.error("the recorder failed with %s:\n%s", kind, where)  # noqa: TRY400
             for request in requests:
                 request.set_result(acknowledged)
-            self._losses.warn()
+            self._losses.warn_of_loss()
         if self._client is None:
-            self._courier.disconnect()
+            self._courier.close_client()
 
-    def _wait(self) -> None:
+    def _wait_for_work(self) -> None:
         """Sleep until there is something to do, then let a batch gather."""
         if self._wake.wait(min(self._courier.pause_s or _SWEEP_S, _SWEEP_S)):
             self._hurry.wait(self._flush_interval_s)
@@ -274,7 +276,7 @@ def _open_spool(
         return None
     try:
         folder = Path(spool_dir) if spool_dir else state_folder()
-        return Spool(folder / _subfolder(base_url, known_as), max_bytes=max_bytes)
+        return Spool(folder / _service_folder(base_url, known_as), max_bytes=max_bytes)
     except errors.ConfigurationError as error:
         if spool_dir:
             raise
@@ -282,7 +284,7 @@ def _open_spool(
         return None
 
 
-def _subfolder(base_url: str, known_as: str) -> str:
+def _service_folder(base_url: str, known_as: str) -> str:
     """Return a folder per service and key, so that one's executions never come as another's."""
     url = transport.checked_base_url(base_url)
     host = re.sub(r"[^a-z0-9.]+", "-", url.netloc.decode().lower()).strip("-.")
@@ -295,8 +297,8 @@ def forget_waiting(base_url: str, known_as: str, is_gone: Callable[[bytes], bool
 
     `is_gone` is given each execution as JSON. One that is being sent at this moment is waited for.
     """
-    spool = state_folder() / _subfolder(base_url, known_as)
-    return Spool(spool, max_bytes=1).erase(is_gone) if spool.is_dir() else 0
+    spool = state_folder() / _service_folder(base_url, known_as)
+    return Spool(spool, max_bytes=1).erase_executions(is_gone) if spool.is_dir() else 0
 
 
 class LossReport:
@@ -312,7 +314,7 @@ class LossReport:
         with self._lock:
             self._lost[reason] += lost
 
-    def warn(self, *, now: bool = False) -> None:
+    def warn_of_loss(self, *, now: bool = False) -> None:
         """Log what was noted, if the minute is over or `now` states so."""
         with self._lock:
             if not self._lost or (time.monotonic() < self._next_at and not now):
@@ -357,7 +359,7 @@ class Courier:
         """Seconds until the service should be tried again; 0 while it answers."""
         return max(0.0, self._retry_at - time.monotonic())
 
-    def round(self, *, try_now: bool) -> None:
+    def make_round(self, *, try_now: bool) -> None:
         """Deliver what the queue holds now, then what the spool holds.
 
         With `try_now` the service is asked even if it was away a moment ago.
@@ -375,7 +377,7 @@ class Courier:
         """Return whether nothing of this recorder waits here or in the spool."""
         return not self._hand and not (self.spool and self.spool.holds_own())
 
-    def rescue(self) -> None:
+    def rescue_all(self) -> None:
         """Put all that is not acknowledged into the spool, from whichever thread."""
         with self._lock:
             self._hand = self._hand.copy()  # another list: not the one that may be on its way
@@ -385,11 +387,11 @@ class Courier:
 
     def close(self) -> None:
         """Put aside or give up what is left."""
-        self.rescue()
-        self._lose(len(self._hand), "the service was away at the end, and there was no spool")
+        self.rescue_all()
+        self._count_lost(len(self._hand), "the service was away at the end, and there was no spool")
         self._hand = []
 
-    def disconnect(self) -> None:
+    def close_client(self) -> None:
         """Close the client; for the thread that made the rounds, after the last one."""
         if self._client is not None:
             self._client.close()
@@ -398,19 +400,19 @@ class Courier:
         waiting = len(self.queue)
         while self._hand or (waiting > 0 and self.queue):
             if not self._hand:
-                waiting -= self._take(min(waiting, self.max_batch))
+                waiting -= self._take_lines(min(waiting, self.max_batch))
             # Behind what waits already: a repair is found by the order of failure and success.
             behind = self.spool is not None and self.spool.holds_own()
             if not behind and not self.pause_s:
                 lines = self._hand
-                unsent = self._send(lines)
+                unsent = self._send_lines(lines)
                 with self._lock:
                     if self._hand is lines:
                         self._hand = unsent
             if not self._put_aside():
                 return
 
-    def _take(self, most: int) -> int:
+    def _take_lines(self, most: int) -> int:
         """Fill the hand with a request's worth; returns how many were taken."""
         taken = size = 0
         with self._lock:
@@ -425,7 +427,7 @@ class Courier:
         time.sleep(0)
         execution = self.queue.popleft()
         try:
-            line = transport.encode(execution, self.redactor)
+            line = transport.encode_execution(execution, self.redactor)
         # What callers hand over, or change later, may be anything.
         except Exception as error:  # noqa: BLE001
             problem = f"they could not be encoded ({type(error).__name__})"
@@ -452,17 +454,19 @@ class Courier:
                 return False
             self._disk_failed = False
             self._hand = []
-        self._lose(dropped, "the spool was full; raise max_spool_bytes or bring the service back")
+        self._count_lost(
+            dropped, "the spool was full; raise max_spool_bytes or bring the service back"
+        )
         return True
 
     def _send_oldest(self, spool: Spool) -> bool:
-        with spool.oldest() as segment:
-            if segment is None or self._send(segment.lines):
+        with spool.lock_oldest() as segment:
+            if segment is None or self._send_lines(segment.lines):
                 return False
             segment.remove()
             return True
 
-    def _send(self, lines: Sequence[bytes]) -> list[bytes]:
+    def _send_lines(self, lines: Sequence[bytes]) -> list[bytes]:
         """Send executions until the service turns out to be away; what may be sent again."""
         groups = deque(
             transport.in_groups(
@@ -486,7 +490,9 @@ class Courier:
                 if middle := len(group) // 2:
                     groups.extendleft((group[middle:], group[:middle]))
                 else:
-                    self._lose(1, f"the service answered {error.status} {error.code}", "rejected")
+                    self._count_lost(
+                        1, f"the service answered {error.status} {error.code}", "rejected"
+                    )
             except errors.AftercallError as error:
                 self._back_off(error)
                 groups.appendleft(group)
@@ -497,7 +503,7 @@ class Courier:
                 with self._lock:
                     self.counts.update(sent=receipt.accepted, duplicates=receipt.duplicates)
                 named = "the service named them in its receipt"
-                self._lose(len(receipt.rejected), named, "rejected")
+                self._count_lost(len(receipt.rejected), named, "rejected")
         return [line for group in groups for line in group]
 
     def _back_off(self, error: errors.AftercallError) -> None:
@@ -513,7 +519,7 @@ class Courier:
             self._is_warned = True
             _LOGGER.warning("the service takes no executions at the moment: %s", reason)
 
-    def _lose(self, number: int, reason: str, how: str = "dropped") -> None:
+    def _count_lost(self, number: int, reason: str, how: str = "dropped") -> None:
         if number:
             with self._lock:
                 self.counts[how] += number
@@ -532,7 +538,7 @@ _RECORDERS: "weakref.WeakSet[Recorder]" = weakref.WeakSet()
 
 def _after_fork_in_child() -> None:
     for recorder in list(_RECORDERS):
-        recorder._begin(is_forked=True)  # noqa: SLF001  # of this module
+        recorder._begin_process(is_forked=True)  # noqa: SLF001  # of this module
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

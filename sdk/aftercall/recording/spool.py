@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.errors import ConfigurationError
-from aftercall.files import locked, replace_file, sync_folder
-from aftercall.places import try_lock, unlock
+from aftercall.files import hold_lock, replace_file, sync_folder
+from aftercall.places import try_lock, unlock_file
 
 _WRITTEN, _SENT = ".jsonl", ".sending"
 
@@ -49,7 +49,7 @@ class Spool:
         self._segment_bytes = min(segment_bytes, max(1, max_bytes // 4))
         self._last_name = 0
         self._path = directory
-        self.forget()
+        self.forget_parent()
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             probe = directory / f"{self._owner}.probe"
@@ -66,14 +66,14 @@ class Spool:
 
         Returns:
             How many executions had to be dropped to stay within `max_bytes`: of the oldest
-            segments, or these themselves when they are too many for the whole spool. Of what
+            segments, or these themselves when they are too many for the whole spool. From what
             cannot be written (`OSError`) nothing is kept.
         """
         data = b"".join(line + b"\n" for line in lines)
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)  # someone tidied up
-        with locked(self._directory):
+        with hold_lock(self._directory):
             dropped = self._make_room(len(data))
-            if self._size() + len(data) > self._max_bytes:
+            if self._total_size() + len(data) > self._max_bytes:
                 return dropped + len(lines)
             path = self._path
             has_room = path.exists() and path.stat().st_size + len(data) <= self._segment_bytes
@@ -97,30 +97,30 @@ class Spool:
             return dropped
 
     @contextmanager
-    def oldest(self) -> Iterator[Segment | None]:
+    def lock_oldest(self) -> Iterator[Segment | None]:
         """Yield the oldest segment that no one else is sending.
 
         Kept from others within the block.
         """
         segment, descriptor = None, None
-        with suppress(FileNotFoundError), locked(self._directory):
-            for path in self._files():
+        with suppress(FileNotFoundError), hold_lock(self._directory):
+            for path in self._segment_files():
                 if (descriptor := _try_lock(path)) is not None:
-                    segment = Segment(_lines(path), path.rename(path.with_suffix(_SENT)))
+                    segment = Segment(_whole_lines(path), path.rename(path.with_suffix(_SENT)))
                     break
         try:
             yield segment
         finally:
             if descriptor is not None:
-                unlock(descriptor)
+                unlock_file(descriptor)
 
-    def erase(self, is_gone: Callable[[bytes], bool]) -> int:
+    def erase_executions(self, is_gone: Callable[[bytes], bool]) -> int:
         """Delete executions; how many. A segment that is being sent is waited for."""
         erased = 0
-        for path in list(self._files()):
-            with suppress(FileNotFoundError), locked(path), locked(self._directory):
+        for path in list(self._segment_files()):
+            with suppress(FileNotFoundError), hold_lock(path), hold_lock(self._directory):
                 for at in {path, path.with_suffix(_SENT)}:  # its name while it was sent
-                    lines = _lines(at)
+                    lines = _whole_lines(at)
                     kept = [line for line in lines if not is_gone(line)]
                     erased += len(lines) - len(kept)
                     if lines and not kept:
@@ -129,38 +129,38 @@ class Spool:
                         replace_file(at, b"".join(line + b"\n" for line in kept))
         return erased
 
-    def waiting(self) -> int:
+    def count_waiting(self) -> int:
         """Executions in the spool, by any process."""
-        return sum(len(_lines(path)) for path in self._files())
+        return sum(len(_whole_lines(path)) for path in self._segment_files())
 
     def holds_own(self) -> bool:
         """Return whether something that was appended here still waits."""
-        return any(path.stem.endswith(self._owner) for path in self._files())
+        return any(path.stem.endswith(self._owner) for path in self._segment_files())
 
-    def forget(self) -> None:
-        """For the child of a fork: leave to the parent what is the parent's."""
+    def forget_parent(self) -> None:
+        """Leave to the parent of a fork what is the parent's."""
         self._owner = uuid.uuid4().hex[:12]
         self._path = self._directory / "none yet"
 
     def _make_room(self, needed: int) -> int:
         dropped = 0
-        for path in list(self._files()):
-            if not needed <= self._max_bytes < self._size() + needed:
+        for path in list(self._segment_files()):
+            if not needed <= self._max_bytes < self._total_size() + needed:
                 break
             if (descriptor := _try_lock(path)) is not None:
-                dropped += len(_lines(path))
+                dropped += len(_whole_lines(path))
                 path.unlink()
-                unlock(descriptor)
+                unlock_file(descriptor)
         return dropped
 
-    def _size(self) -> int:
+    def _total_size(self) -> int:
         size = 0
-        for path in self._files():
+        for path in self._segment_files():
             with suppress(FileNotFoundError):
                 size += path.stat().st_size
         return size
 
-    def _files(self) -> Iterator[Path]:
+    def _segment_files(self) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             # Paths cost more than names.
             for name in sorted(os.listdir(self._directory)):  # noqa: PTH208
@@ -168,7 +168,7 @@ class Spool:
                     yield self._directory / name
 
 
-def _lines(path: Path) -> list[bytes]:
+def _whole_lines(path: Path) -> list[bytes]:
     """Return the whole lines of a file; a killed process may have left half of one."""
     try:
         return path.read_bytes().split(b"\n")[:-1]
@@ -182,5 +182,5 @@ def _try_lock(path: Path) -> int | None:
         descriptor = try_lock(path, alone=True, made=False)
         if descriptor is None or path.exists():
             return descriptor
-        unlock(descriptor)  # the one that had the lock before has removed it
+        unlock_file(descriptor)  # the one that had the lock before has removed it
     return None

@@ -91,10 +91,10 @@ async def call_with_reflection(
 
     - Parameters are plain JSON. Values outside JSON are recorded as text, and such a call is not
       retried, since the correction could not carry them.
-    - Parameters may be a text, as model APIs hand them over: the object that it says is sent, also
-      where it is loose JSON (the `note` says so). Where it is cut off or says none, `call` is not
-      called: the call failed with an `UnreadableArgumentsError`, and is recorded with its text.
-      With `takes_text` it is called with the text, to refuse it in its own words.
+    - Parameters may be a text, as model APIs hand them over: the object that it states is sent,
+      also where it is loose JSON (the `note` states so). Where it is cut off or states no object,
+      `call` is not called: the call failed with an `UnreadableArgumentsError`, and is recorded with
+      its text. With `takes_text` it is called with the text, to refuse it in its own words.
     - Without `annotations`, claims about the tool, those registered at the service count; with
       `may_repeat` the caller vouches that calling twice does no harm.
     - `rates`, shared by all calls, are needed for `policy.min_failure_rate`.
@@ -133,28 +133,30 @@ async def call_with_reflection(
     unread = None if takes_text or said is not None else UnreadableArgumentsError()
     sent: Any = parameters if said is None else said
     while True:
-        job.begin()
+        job.begin_attempt()
         try:
             if unread is not None:
                 raise unread  # noqa: TRY301  # as if the tool had refused it
             result = await call(sent)
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
-            job.stopped()
-            job.raised(error)
+            job.note_stopped()
+            job.note_raised(error)
         except BaseException as error:
-            job.stopped(error)
+            job.note_stopped(error)
             raise
         else:
-            job.stopped()
+            job.note_stopped()
             if reader is not None and reader.reads_in_thread:
-                await asyncio.to_thread(job.returned, result)
+                await asyncio.to_thread(job.note_returned, result)
             else:
-                job.returned(result)
+                job.note_returned(result)
         if (question := job.question) is None:
             break
-        retry = job.answered(await ask(client, question, policy, asked_with, job.asking()))
+        retry = job.decide_retry(
+            await ask(client, question, policy, asked_with, job.observe_question())
+        )
         if retry is None:
             break
         await asyncio.sleep(retry.wait_s)
         sent = deepcopy(retry.parameters)
-    return job.finish(raise_on_failure=raise_on_failure)
+    return job.finish_call(raise_on_failure=raise_on_failure)

@@ -1,6 +1,6 @@
 """The corrected call: a suggestion's changes, made to what the caller really sent. Pure.
 
-Whoever sends a corrected call takes it from here: the drivers (and so every adapter), and the
+A caller that sends a corrected call takes it from here: the drivers (and so every adapter), and the
 gateway before a call. The service saw a redacted copy, so `corrected_parameters` is never sent:
 its changes are made to the caller's own values, and a secret that moves keeps its value. Then the
 result is held against the call once more: what no change names must be the caller's, byte for byte.
@@ -16,17 +16,17 @@ from aftercall.json_patch import (
     Operation,
     apply,
     apply_in_place,
-    copied,
+    copy_value,
+    make_pointer,
     parse_pointer,
-    pointer,
     same_json,
-    value_at,
+    value_at_pointer,
 )
-from aftercall.json_values import JsonObject, JsonValue, canonical_json, quoted
+from aftercall.json_values import JsonObject, JsonValue, canonical_json, quote_text
 from aftercall.leaves import untouched_leaves_changed
 from aftercall.models.calls import Account, Change
 from aftercall.secret_names import MASKED, snake_case
-from aftercall.tables import gathered
+from aftercall.tables import gather_values
 
 _MAX_PATH = 200
 _VALUE = "value"
@@ -65,7 +65,7 @@ def correct_call(
         message = "the suggested change does not fit the parameters that were sent"
         raise CorrectionError(message) from error
     if altered:
-        place = quoted(altered[0], _MAX_PATH)
+        place = quote_text(altered[0], _MAX_PATH)
         raise CorrectionError(f"the suggested change would alter {place}, which it does not name")
     return corrected
 
@@ -75,28 +75,34 @@ def _own_values(parameters: JsonObject, changes: Sequence[Change]) -> list[JsonV
 
     Looked up when it is the change's turn, since those before it move elements of lists.
     """
-    document = copied(parameters)
+    document = copy_value(parameters)
     own: list[JsonValue] = []
     for change in changes:
-        taken = None if change.op == "add" else value_at(document, change.path)
-        if change.from_ is not None and change.op != "add" and not _agree(change.from_, taken):
-            place = quoted(change.path, _MAX_PATH)
+        taken = None if change.op == "add" else value_at_pointer(document, change.path)
+        if (
+            change.from_ is not None
+            and change.op != "add"
+            and not _values_agree(change.from_, taken)
+        ):
+            place = quote_text(change.path, _MAX_PATH)
             raise CorrectionError(f"the call holds another value at {place} than the change names")
         own.append(taken)
         apply_in_place(document, Operation(change.op, change.path, value=change.value))
     return own
 
 
-def _agree(said: JsonValue, own: JsonValue) -> bool:
+def _values_agree(said: JsonValue, own: JsonValue) -> bool:
     """Return whether a value is what the service saw, where it may have seen a mask."""
     if isinstance(said, str) and MASKED.search(said):
         return True
     if isinstance(said, dict) and isinstance(own, dict):
         if any(map(MASKED.search, said)):  # a name may be masked as well
             return len(said) == len(own)
-        return said.keys() == own.keys() and all(_agree(said[name], own[name]) for name in said)
+        return said.keys() == own.keys() and all(
+            _values_agree(said[name], own[name]) for name in said
+        )
     if isinstance(said, list) and isinstance(own, list):
-        return len(said) == len(own) and all(map(_agree, said, own))
+        return len(said) == len(own) and all(map(_values_agree, said, own))
     return same_json(said, own)
 
 
@@ -118,7 +124,7 @@ class _MaskedPart:
     """The part as the service saw it, as JSON."""
     is_leaf: bool
 
-    def holds(self, other: "_MaskedPart") -> bool:
+    def holds_part(self, other: "_MaskedPart") -> bool:
         """Return whether the other is this part, or a part of it."""
         is_inside = f"{other.inside}/".startswith(f"{self.inside}/")
         return self.change == other.change and is_inside
@@ -145,9 +151,9 @@ def _unmasked_values(changes: Sequence[Change], own: Sequence[JsonValue]) -> lis
     givers = _all_masked(
         (at, change.path, change.from_) for at, change in enumerate(changes) if change.op != "add"
     )
-    values: list[JsonObject] = [{_VALUE: copied(change.value)} for change in changes]
-    for taker, giver in _paired(takers, givers):
-        value = value_at({_VALUE: own[giver.change]}, f"/{_VALUE}{giver.inside}")
+    values: list[JsonObject] = [{_VALUE: copy_value(change.value)} for change in changes]
+    for taker, giver in _pair_parts(takers, givers):
+        value = value_at_pointer({_VALUE: own[giver.change]}, f"/{_VALUE}{giver.inside}")
         at = f"/{_VALUE}{taker.inside}"
         apply_in_place(values[taker.change], Operation("replace", at, value=value))
     for change, holder in zip(changes, values, strict=True):
@@ -173,7 +179,7 @@ def _all_masked(values: Iterable[tuple[int, str, JsonValue]]) -> list[_MaskedPar
 def _masked_parts(
     position: int, path: str, value: JsonValue, inside: str = ""
 ) -> Iterator[_MaskedPart]:
-    """The parts of a change's value in which there are masks, what holds others before them."""
+    """Yield the parts of a change's value that hold masks, containers first."""
     text = canonical_json(value)
     if MASKED.search(text) is None:
         return
@@ -185,7 +191,7 @@ def _masked_parts(
     elif isinstance(value, list):
         members = enumerate(value)
     for key, member in members:
-        yield from _masked_parts(position, path, member, f"{inside}{pointer([key])}")
+        yield from _masked_parts(position, path, member, f"{inside}{make_pointer([key])}")
 
 
 def _same_place(leaf: _MaskedPart) -> Hashable:
@@ -194,7 +200,9 @@ def _same_place(leaf: _MaskedPart) -> Hashable:
 
 def _same_place_inside(leaf: _MaskedPart) -> Hashable:
     # A value without members states nothing by the place inside of it: then none is like another.
-    return (leaf.inside, leaf.text) if leaf.inside else leaf
+    if leaf.inside:
+        return (leaf.inside, leaf.text)
+    return leaf
 
 
 def _same_name(leaf: _MaskedPart) -> Hashable:
@@ -209,29 +217,29 @@ _LIKENESSES = (_same_place, _same_place_inside, _same_name, _same_text)
 """By what a masked text that is put in is known to be one that is taken away, the surest first."""
 
 
-def _paired(takers: Sequence[_MaskedPart], givers: Sequence[_MaskedPart]) -> _Pairs:
+def _pair_parts(takers: Sequence[_MaskedPart], givers: Sequence[_MaskedPart]) -> _Pairs:
     """Pair what moves whole first, then the masked texts that are left, by each likeness."""
     pairs: _Pairs = []
     waiting, free = ([part for part in parts if not part.is_leaf] for parts in (takers, givers))
-    for taker, giver in _alike(waiting, free, _same_text):
-        if not any(one.holds(taker) or other.holds(giver) for one, other in pairs):
+    for taker, giver in _pair_alike(waiting, free, _same_text):
+        if not any(one.holds_part(taker) or other.holds_part(giver) for one, other in pairs):
             pairs.append((taker, giver))
     waiting, free = ([part for part in parts if part.is_leaf] for parts in (takers, givers))
     for likeness in _LIKENESSES:
-        waiting = [part for part in waiting if not any(one.holds(part) for one, _ in pairs)]
-        free = [part for part in free if not any(one.holds(part) for _, one in pairs)]
-        pairs += _alike(waiting, free, likeness)
+        waiting = [part for part in waiting if not any(one.holds_part(part) for one, _ in pairs)]
+        free = [part for part in free if not any(one.holds_part(part) for _, one in pairs)]
+        pairs += _pair_alike(waiting, free, likeness)
     return pairs
 
 
-def _alike(
+def _pair_alike(
     takers: Iterable[_MaskedPart],
     givers: Iterable[_MaskedPart],
     likeness: Callable[[_MaskedPart], Hashable],
 ) -> _Pairs:
-    """The pairs that are like each other and like no other part, in the order of `takers`."""
-    wanted = gathered((likeness(part), part) for part in takers)
-    offered = gathered((likeness(part), part) for part in givers)
+    """Return the pairs that are like no other part, in the order of `takers`."""
+    wanted = gather_values((likeness(part), part) for part in takers)
+    offered = gather_values((likeness(part), part) for part in givers)
     return [
         (parts[0], offered[key][0])
         for key, parts in wanted.items()

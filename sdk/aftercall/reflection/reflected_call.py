@@ -19,11 +19,11 @@ from aftercall.client.transport import current_trace_id
 from aftercall.error_texts import ToolKey
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
-from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
+from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, make_execution
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection import results
 from aftercall.reflection.retry_rules import ReflectionPolicy, Retry, RetryRules
-from aftercall.tables import keep
+from aftercall.tables import keep_latest
 
 ResultT = TypeVar("ResultT")
 _logger = logging.getLogger(__name__)
@@ -51,13 +51,13 @@ class FailureRates:
         self._counts: dict[ToolKey, tuple[int, int]] = {}
         self._lock = Lock()
 
-    def count(self, tool: ToolKey, *, failed: bool) -> None:
+    def count_call(self, tool: ToolKey, *, failed: bool) -> None:
         """Count one call of `tool`."""
         with self._lock:
             calls, failures = self._counts.get(tool, (0, 0))
-            keep(self._counts, tool, (calls + 1, failures + failed), _MAX_TOOLS)
+            keep_latest(self._counts, tool, (calls + 1, failures + failed), _MAX_TOOLS)
 
-    def rate(self, tool: ToolKey) -> float | None:
+    def failure_rate(self, tool: ToolKey) -> float | None:
         """Share of failed calls, 0 to 1; None before there are 20 calls."""
         with self._lock:
             calls, failures = self._counts.get(tool, (0, 0))
@@ -104,8 +104,8 @@ class ReflectedCall(Generic[ResultT]):
         self._started = self._first_failed = time.perf_counter()
         self._duration_ms = 0.0
 
-    def begin(self) -> None:
-        """An attempt starts now."""
+    def begin_attempt(self) -> None:
+        """Note that an attempt starts now."""
         self._execution_id = str(uuid4())
         attempt = results.PlannedAttempt(
             facts=self.facts,
@@ -120,35 +120,35 @@ class ReflectedCall(Generic[ResultT]):
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
 
-    def stopped(self, given_up: BaseException | None = None) -> None:
-        """The tool returned or raised, or was given up; shown where the attempt began."""
+    def note_stopped(self, given_up: BaseException | None = None) -> None:
+        """Note that the tool returned, raised or was given up, where the attempt began."""
         self._duration_ms = _ms_since(self._started)  # the tool's own, without the reading
         self._observed.stopped(given_up)
 
-    def returned(self, result: ResultT) -> None:
-        """The attempt returned."""
+    def note_returned(self, result: ResultT) -> None:
+        """Note that the attempt returned."""
         self._last_result = result
         self.question = None
         if (outcome := self._reader.read(result)) is None:
             self._is_open = True
         elif outcome.error is None:
-            self._ended(None, bounded_json(outcome.value), outcome.status)
+            self._end_attempt(None, bounded_json(outcome.value), outcome.status)
         else:
-            self._ended(outcome.error)
+            self._end_attempt(outcome.error)
             if len(self._attempts) == 1:
                 self._first_result = result
 
-    def raised(self, error: Exception) -> None:
-        """The attempt raised."""
-        self._ended(self._reader.read_exception(error))
+    def note_raised(self, error: Exception) -> None:
+        """Note that the attempt raised."""
+        self._end_attempt(self._reader.read_exception(error))
         if len(self._attempts) == 1:
             self._first_exception = error
 
-    def asking(self) -> AbstractContextManager[None]:
+    def observe_question(self) -> AbstractContextManager[None]:
         """Return what the question is asked inside of."""
         return self._observed.asking()
 
-    def answered(self, answer: SuggestResponse | Exception) -> Retry | None:
+    def decide_retry(self, answer: SuggestResponse | Exception) -> Retry | None:
         """Return what to do next, given the service's answer or what came instead of one."""
         if isinstance(answer, Exception):
             _logger.warning(
@@ -177,7 +177,7 @@ class ReflectedCall(Generic[ResultT]):
         self._sent, self._retry = retry.parameters, retry
         return retry
 
-    def finish(self, *, raise_on_failure: bool) -> results.ReflectedResult[ResultT]:
+    def finish_call(self, *, raise_on_failure: bool) -> results.ReflectedResult[ResultT]:
         """Return how the call ended."""
         attempts = self._attempts
         if self._is_open or attempts[-1].error is None:
@@ -213,7 +213,7 @@ class ReflectedCall(Generic[ResultT]):
             raise exception
         return failed
 
-    def _ended(
+    def _end_attempt(
         self, error: ExecutionError | None, summary: JsonValue = None, status: str | None = None
     ) -> None:
         facts = self.facts
@@ -232,11 +232,11 @@ class ReflectedCall(Generic[ResultT]):
         if attempt is first and error is not None:
             self._first_failed = time.perf_counter()
         if self.rates is not None and attempt is first:
-            self.rates.count((facts.server_name, facts.tool_name), failed=error is not None)
+            self.rates.count_call((facts.server_name, facts.tool_name), failed=error is not None)
         if error is not None and is_referral(error):
             _logger.info("%s", log_line(Outcome(failure=error), tool=facts.tool_name))
         is_read = self.arguments.parameters is not None
-        execution = execution_of(
+        execution = make_execution(
             execution_id=attempt.execution_id,
             timestamp=self._timestamp,
             agent=facts.agent,
@@ -272,7 +272,7 @@ class ReflectedCall(Generic[ResultT]):
             return False
         if attempt is self._attempts[0]:
             tool = (self.facts.server_name, self.facts.tool_name)
-            rate = None if self.rates is None else self.rates.rate(tool)
+            rate = None if self.rates is None else self.rates.failure_rate(tool)
             if rate is not None and rate < self.policy.min_failure_rate:
                 return False
             self._rules = RetryRules(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 from aftercall.account_words import account_in_words
-from aftercall.json_values import MAX_NAME_CHARS, JsonObject, JsonValue, bounded_text, quoted
+from aftercall.json_values import MAX_NAME_CHARS, JsonObject, JsonValue, bounded_text, quote_text
 from aftercall.models.calls import (
     Account,
     Change,
@@ -50,7 +50,7 @@ class OutcomeReader(ResultReader[object]):
     """The reader for plain callables: exceptions and typed errors fail, all else succeeds.
 
     A typed error is an `Outcome`, or a mapping that is unmistakably a serialised one (see
-    `Outcome.coerce`). What a success states of itself is recorded, and changes nothing.
+    `Outcome.coerce`). A success's own status is recorded, and changes nothing.
     """
 
     def read(self, result: object) -> Outcome[Any] | None:
@@ -64,7 +64,7 @@ def read_exception(error: Exception, *, message: str | None = None) -> Execution
     One that carries an `error: ExecutionError` (`ToolFailedError`) is that error. When its text is
     replaced, for the caller must not see it, its details and stack are left out as well.
     """
-    carried = _attribute(error, "error")
+    carried = _attribute_or_none(error, "error")
     if isinstance(carried, ExecutionError):
         if message is None or message == str(error):
             return carried
@@ -80,15 +80,15 @@ def read_exception(error: Exception, *, message: str | None = None) -> Execution
 
 def _code_of(error: Exception) -> int | str | None:
     """Its own `code` (JSON-RPC, most libraries), its POSIX name, or the status of its response."""
-    code = _attribute(error, "code")
+    code = _attribute_or_none(error, "code")
     if isinstance(error, OSError) and error.errno is not None:
         code = errno.errorcode.get(error.errno)
     if code is None:
-        code = _attribute(_attribute(error, "response"), "status_code")
+        code = _attribute_or_none(_attribute_or_none(error, "response"), "status_code")
     return code if isinstance(code, int | str) else None
 
 
-def _attribute(value: object, name: str) -> object:
+def _attribute_or_none(value: object, name: str) -> object:
     try:
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001  # a property of a foreign class
@@ -96,7 +96,7 @@ def _attribute(value: object, name: str) -> object:
 
 
 MAX_ADVICE_CHARS = 2000
-"""Of the whole text: room for three suggestions, small next to a tool's own error."""
+"""Of the whole text: space for three suggestions, small next to a tool's own error."""
 _MAX_CHANGES_CHARS = 1_000
 """Of the changes of a call, next to one: half of the text, so that its account stands there too."""
 _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
@@ -116,8 +116,10 @@ def describe_suggestions(
     if not suggestions and not tried:
         return ""
     lines = [_HEADING]
-    lines += [f"Why nothing more was done: {_quoted(note)}"] if note else []
-    lines += [f"- Tried: {describe_action(s)}. It failed: {_quoted(error)}" for s, error in tried]
+    lines += [f"Why nothing more was done: {_quote_value(note)}"] if note else []
+    lines += [
+        f"- Tried: {describe_action(s)}. It failed: {_quote_value(error)}" for s, error in tried
+    ]
     lines += [f"{rank}. {describe_suggestion(s)}" for rank, s in enumerate(suggestions, start=1)]
     return bounded_text("\n".join(lines), MAX_ADVICE_CHARS)
 
@@ -127,7 +129,7 @@ def describe_suggestion(suggestion: Suggestion) -> str:
 
     What to do, how sure, why, and what becomes of each value.
     """
-    lesson = f" Lesson: {_quoted(suggestion.lesson)}" if suggestion.lesson else ""
+    lesson = f" Lesson: {_quote_value(suggestion.lesson)}" if suggestion.lesson else ""
     account = suggestion.account
     values = f" Values: {account_in_words(account)}." if account is not None else ""
     sure = f"(confidence {suggestion.confidence:.2f})"
@@ -140,21 +142,23 @@ def describe_action(suggestion: Suggestion) -> str:
         return describe_changes(suggestion.changes)
     if suggestion.action == "retry_unchanged":
         return f"call again unchanged after {(suggestion.retry_after_ms or 0) / 1000:g} s"
-    parts = [_quoted(part) for part in suggestion.split]
+    parts = [_quote_value(part) for part in suggestion.split]
     if suggestion.action == "switch_tool":
         if len(parts) > 1:
             return f"split the task over other tools, in this order: {', then '.join(parts)}"
-        return f"use another tool: {_quoted(suggestion.tool)}"
+        return f"use another tool: {_quote_value(suggestion.tool)}"
     if suggestion.action == "call_first":
-        shown = "" if suggestion.parameters is None else f" with {_quoted(suggestion.parameters)}"
-        return f"call {_quoted(suggestion.tool)}{shown} first, then the same call again"
+        shown = (
+            "" if suggestion.parameters is None else f" with {_quote_value(suggestion.parameters)}"
+        )
+        return f"call {_quote_value(suggestion.tool)}{shown} first, then the same call again"
     if parts:
         return f"do not retry; the task is several jobs: {', then '.join(parts)}"
     return "do not retry; hand over to someone who can decide"
 
 
 def describe_changes(changes: Sequence[Change]) -> str:
-    """Changes in one line of bounded length; what there is no room for is counted."""
+    """Changes in one line of bounded length; what there is no space for is counted."""
     shown: list[str] = []
     room = _MAX_CHANGES_CHARS
     for change in changes:
@@ -170,17 +174,17 @@ def describe_changes(changes: Sequence[Change]) -> str:
 
 def describe_change(change: Change) -> str:
     """Return a change in one line, with its reason; names and values are quoted, and cut."""
-    path = _quoted(change.path)
+    path = _quote_value(change.path)
     what = {
         "remove": f"remove {path}",
-        "add": f"add {path} = {_quoted(change.value)}",
-        "replace": f"replace {path}: {_quoted(change.from_)} -> {_quoted(change.value)}",
+        "add": f"add {path} = {_quote_value(change.value)}",
+        "replace": f"replace {path}: {_quote_value(change.from_)} -> {_quote_value(change.value)}",
     }[change.op]
-    return f"{what}, because {_quoted(change.reason)}"
+    return f"{what}, because {_quote_value(change.reason)}"
 
 
-def _quoted(value: JsonValue) -> str:
-    return quoted(value, 200)
+def _quote_value(value: JsonValue) -> str:
+    return quote_text(value, 200)
 
 
 ResultT = TypeVar("ResultT")
@@ -307,13 +311,13 @@ class ObservedAttempt(Protocol):
     """
 
     def stopped(self, given_up: BaseException | None) -> None:
-        """The tool returned or raised; shown in the task and thread that the attempt began in.
+        """Note that the tool returned or raised, where the attempt began.
 
         `given_up` is by what its caller gave up (a cancelled task, Ctrl-C): then it never `ended`.
         """
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
-        """How it ended, as it was read; shown after `stopped`, perhaps in another thread.
+        """Note how it ended, after `stopped`, perhaps in another thread.
 
         Left out where the result is no outcome yet, such as a question to the user.
         """
@@ -335,41 +339,41 @@ class ObservedByAll:
     def __init__(self, observers: Sequence[CallObserver], attempt: PlannedAttempt) -> None:
         self._attempts: list[ObservedAttempt] = []
         for observer in observers:
-            with _logged(observer):
+            with _log_errors(observer):
                 self._attempts.append(observer.planned(attempt))
 
     def stopped(self, given_up: BaseException | None) -> None:
-        """As `ObservedAttempt.stopped`."""
+        """Note that the tool returned or raised, where the attempt began."""
         for attempt in reversed(self._attempts):
-            with _logged(attempt):
+            with _log_errors(attempt):
                 attempt.stopped(given_up)
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
-        """As `ObservedAttempt.ended`."""
+        """Note how it ended, after `stopped`, perhaps in another thread."""
         for attempt in reversed(self._attempts):
-            with _logged(attempt):
+            with _log_errors(attempt):
                 attempt.ended(duration_ms=duration_ms, error=error)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """As `ObservedAttempt` states; an answer is not lost by what an observer raises."""
+        """Let each observer note the question; the answer survives what an observer raises."""
         with ExitStack() as stack:
             for attempt in self._attempts:
                 if hasattr(attempt, "asking"):
-                    with _logged(attempt):
+                    with _log_errors(attempt):
                         inside = attempt.asking()
                         inside.__enter__()
-                        stack.push(partial(_leave, attempt, inside))
+                        stack.push(partial(_leave_context, attempt, inside))
             yield
 
 
-def _leave(attempt: object, inside: AbstractContextManager[None], *raised: Any) -> None:
-    with _logged(attempt):
+def _leave_context(attempt: object, inside: AbstractContextManager[None], *raised: Any) -> None:
+    with _log_errors(attempt):
         inside.__exit__(*raised)
 
 
 @contextmanager
-def _logged(observer: object) -> Iterator[None]:
+def _log_errors(observer: object) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001  # never a call's fault, nor a failure of it

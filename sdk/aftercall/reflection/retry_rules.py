@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from aftercall.change_classes import QUORUM, destroys, reads_only
+from aftercall.change_classes import QUORUM, is_destroying, reads_only
 from aftercall.errors import ConfigurationError
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject
@@ -166,7 +166,7 @@ class RetryRules:
             only_advises = self.policy.max_attempts == 1
             self.reason = "calls are only advised on here" if only_advises else "no attempt is left"
             return None
-        if refusal := self._refusal(error, answer):
+        if refusal := self._find_refusal(error, answer):
             self.reason = refusal
             return None
         retry = self._first_usable(self._first_answer, self._sent[0])
@@ -180,7 +180,7 @@ class RetryRules:
             self._sent.append((retry.parameters, retry.changes))
         return retry
 
-    def _refusal(self, error: ExecutionError, answer: SuggestResponse | None) -> str | None:
+    def _find_refusal(self, error: ExecutionError, answer: SuggestResponse | None) -> str | None:
         if error.details.get("guessed"):
             return "the tool itself did not call this an error"
         kind = error.type if is_referral(error) else answer.pattern.category if answer else None
@@ -212,7 +212,7 @@ class RetryRules:
                     f"confidence {offer.confidence:.2f} is not above {self.policy.min_confidence}"
                 )
                 offers.clear()
-            elif retry := self._follow(offer, about):
+            elif retry := self._follow_offer(offer, about):
                 return retry
         return None
 
@@ -226,7 +226,7 @@ class RetryRules:
         says_so = self.annotations is None and offer.safe is True
         return says_so or reads_only(self.tool_name, self.annotations, self.parameters)
 
-    def _follow(self, offer: Suggestion, about: _Sent) -> Retry | None:
+    def _follow_offer(self, offer: Suggestion, about: _Sent) -> Retry | None:
         parameters, changes = about
         if offer.safe is False and not self.may_repeat:
             kind = offer.change_class or "not safe"
@@ -281,7 +281,7 @@ def _own_gate(
     The service knows how many repaired such a call so, and may know hints that the caller does not;
     what the tool's name and the caller's own hints say of it is known here as well.
     """
-    is_unknown = annotations is None and not destroys(tool_name, None)
+    is_unknown = annotations is None and not is_destroying(tool_name, None)
     decided = decide_repair(
         Repair(
             change_class="lossless" if is_unknown else offer.change_class or "lossless",

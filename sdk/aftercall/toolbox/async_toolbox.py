@@ -33,7 +33,7 @@ from aftercall.evolution import (
 )
 from aftercall.executors import protocol
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
-from aftercall.models.calls import execution_of
+from aftercall.models.calls import make_execution
 from aftercall.models.tools import Scenario
 from aftercall.outcomes import ToolFailedError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
@@ -124,7 +124,7 @@ class AsyncToolbox:
         use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
     ) -> models.Tool:
         """Return a tool: the promoted version, or with `use_evolved=False` the original."""
-        find = self.resolver.in_force if use_evolved else self.resolver.original
+        find = self.resolver.in_force if use_evolved else self.resolver.find_original
         return await find(tool_id)
 
     async def get_best_tool_in_namespace(
@@ -138,13 +138,13 @@ class AsyncToolbox:
         The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
         failures in scenarios like this one count.
         """
-        return await self.resolver.best(tool_id, scenario, use_rag=use_rag)
+        return await self.resolver.find_best(tool_id, scenario, use_rag=use_rag)
 
     async def find_tools_for_scenario(
         self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
     ) -> list[models.RankedTool]:
         """Tools for a scenario, best first, in the versions that are in force here."""
-        return (await self.resolver.find(scenario, tags, limit)).candidates
+        return (await self.resolver.find_tools(scenario, tags, limit)).candidates
 
     async def call_tool(
         self,
@@ -169,8 +169,8 @@ class AsyncToolbox:
         try:
             return await self.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
         except protocol.EvolvedFileMissingError as error:
-            original = await self.resolver.original(original_id(tool))
-            if entry_for(original, self.resolver.promotions()) is not None:
+            original = await self.resolver.find_original(original_id(tool))
+            if entry_for(original, self.resolver.current_promotions()) is not None:
                 raise  # promoted here
             why = f"the original ran, for {error.error.message}"
         _LOGGER.warning("%s", why)
@@ -200,7 +200,7 @@ class AsyncToolbox:
             failure = protocol.failure_of(error)
             failure.__cause__ = error
         duration_ms = (time.perf_counter() - started) * 1000
-        execution = execution_of(
+        execution = make_execution(
             execution_id=str(uuid4()),
             timestamp=timestamp,
             duration_ms=duration_ms,
@@ -240,12 +240,12 @@ class AsyncToolbox:
         execution_id: str | None = None,
         negative_tags: Sequence[str] = (),
     ) -> models.MarkedFailure:
-        """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
+        """Report to the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
 
         Without a version and without an execution, which has one, it is the version in force here.
         """
         if version is None and execution_id is None:
-            entry = self.resolver.promotions().get(tool_id)
+            entry = self.resolver.current_promotions().get(tool_id)
             version = entry.evolved_version if entry and entry.evolved_file is not None else None
         return await self.resolver.service.mark_failure(
             tool_id,
@@ -284,7 +284,7 @@ class AsyncToolbox:
         _SCENARIO.validate_python(scenario)
         if not 1 <= max_attempts <= MOST_ATTEMPTS:
             raise ValueError(f"max_attempts must be 1 to {MOST_ATTEMPTS}, not {max_attempts}")
-        found = await self.resolver.find(scenario, tags, 2 * max_attempts)
+        found = await self.resolver.find_tools(scenario, tags, 2 * max_attempts)
         fits = self.executors.fits
         rules = ResilientRules(
             [
@@ -300,7 +300,7 @@ class AsyncToolbox:
         )
         attempts: list[Attempted] = []
 
-        async def attempt(candidate: LocalCandidate) -> CallResult | None:
+        async def attempt_candidate(candidate: LocalCandidate) -> CallResult | None:
             tool, started = candidate.tool, time.perf_counter()
             result, failure = None, None
             try:
@@ -310,10 +310,10 @@ class AsyncToolbox:
             except ToolFailedError as error:
                 failure = error
             duration_ms = (time.perf_counter() - started) * 1000
-            rules.ended(candidate, failure)
+            rules.end_attempt(candidate, failure)
             severity, problem = None, None
             if failure is not None and failure.ran:
-                severity, problem = await self._mark(tool, failure, scenario, input_data)
+                severity, problem = await self._mark_failure(tool, failure, scenario, input_data)
             ended = failure or result
             attempts.append(
                 Attempted(
@@ -331,15 +331,17 @@ class AsyncToolbox:
             return result
 
         succeeded = None
-        while (candidate := rules.next()) is not None:
-            succeeded = await attempt(candidate)
-        why, evolution = rules.why(), None
+        while (candidate := rules.next_candidate()) is not None:
+            succeeded = await attempt_candidate(candidate)
+        why, evolution = rules.explain_end(), None
         worst = rules.to_evolve() if self._evolver is not None else None
         if worst is not None:
-            evolution, problem = await self._evolve(worst.tool, scenario, input_data, attempts)
+            evolution, problem = await self._evolve_candidate(
+                worst.tool, scenario, input_data, attempts
+            )
             if evolution is not None and evolution.status == "evolved":
                 evolved = await self.resolver.in_force(original_id(worst.tool))
-                succeeded = await attempt(LocalCandidate(evolved, None, runs_here=True))
+                succeeded = await attempt_candidate(LocalCandidate(evolved, None, runs_here=True))
                 problem = "; so did its evolved version"
             why = "the evolved version succeeded" if succeeded else why + problem
         return ResilientResult(
@@ -365,11 +367,11 @@ class AsyncToolbox:
         """Make a tool's next minor version and promote it; see `aftercall.evolution.evolve`."""
         if self._evolver is None or self._promotions is None:
             raise ConfigurationError("this toolbox has no evolver; pass evolver and promotions")
-        tool = await self.resolver.original(tool_id)
+        tool = await self.resolver.find_original(tool_id)
         if (script := protocol.script_of(self.executors, tool)) is None:
             raise ConfigurationError(
-                f"the tool {protocol.titled(tool)} is no script of this machine, so it cannot be "
-                "evolved; its implementation must name one as {tool_dir}/name.py, for a "
+                f"the tool {protocol.tool_title(tool)} is no script of this machine, so it cannot "
+                "be evolved; its implementation must name one as {tool_dir}/name.py, for a "
                 "CommandExecutor"
             )
         return await evolve(
@@ -388,12 +390,12 @@ class AsyncToolbox:
             mutation_hint=mutation_hint,
             scenario=scenario,
             failures=failures,
-            lessons=await self._lessons(tool),
+            lessons=await self._read_lessons(tool),
             service=self._client,
             redactor=self._redactor,
         )
 
-    async def _lessons(self, tool: models.Tool) -> list[str]:
+    async def _read_lessons(self, tool: models.Tool) -> list[str]:
         """Return what helps against the ways in which a tool fails.
 
         None while the service is away.
@@ -412,10 +414,10 @@ class AsyncToolbox:
     def _redactor(self) -> Redactor | None:
         return DEFAULT_REDACTOR if self._client is None else self._client.redactor
 
-    async def _mark(
+    async def _mark_failure(
         self, tool: models.Tool, failure: ToolFailedError, scenario: str, input_data: JsonValue
     ) -> tuple[models.Severity | None, str | None]:
-        reported = self._reported(tool, failure.error, scenario, input_data)
+        reported = self._make_reported(tool, failure.error, scenario, input_data)
         severity = severity_of(failure.error)
         try:
             await self.mark_tool_failure(
@@ -431,11 +433,13 @@ class AsyncToolbox:
             return None, bounded_text(str(error), _MAX_MESSAGE)
         return severity, None
 
-    async def _evolve(
+    async def _evolve_candidate(
         self, tool: models.Tool, scenario: str, input_data: JsonValue, attempts: Sequence[Attempted]
     ) -> tuple[EvolutionResult | None, str]:
         failures = [
-            replace(self._reported(tool, each.error, scenario, input_data), severity=each.severity)
+            replace(
+                self._make_reported(tool, each.error, scenario, input_data), severity=each.severity
+            )
             for each in attempts
             if each.tool_id == tool.tool_id and each.error is not None
         ]
@@ -452,7 +456,7 @@ class AsyncToolbox:
             return None, f"; it was not evolved: {bounded_text(str(error), _MAX_MESSAGE)}"
         return evolution, f"; it was not evolved: {evolution.why}"
 
-    def _reported(
+    def _make_reported(
         self, tool: models.Tool, error: models.ExecutionError, scenario: str, input_data: JsonValue
     ) -> PastFailure:
         """Return a failure as it is reported to the service and the evolver.
@@ -475,8 +479,8 @@ class AsyncToolbox:
         return PastFailure(scenario=scenario, error_message=bounded_text(message, _MAX_MESSAGE))
 
     def _promoted_in(self, tool: models.Tool) -> str:
-        """Where this machine has promoted it; else its id, which is a namespace too."""
-        promotions = self.resolver.promotions()
+        """Return the namespace in which this machine promoted it; else its id."""
+        promotions = self.resolver.current_promotions()
         is_in_namespace = tool.tool_id not in promotions and entry_for(tool, promotions) is not None
         return tool.namespace or tool.tool_id if is_in_namespace else tool.tool_id
 

@@ -64,27 +64,27 @@ class Resolver:
         self._is_new = True
         return await self.service.put_tool(tool_id, spec)
 
-    async def known(self) -> list[Tool]:
-        """The tools of this program, and those that are registered where the service answers."""
+    async def known_tools(self) -> list[Tool]:
+        """Return this program's tools, and those that the service has registered."""
         registered: list[Tool] = []
         with suppress(*_AWAY):
             registered = await self.service.list_tools()
         others = [tool for tool in registered if tool.tool_id not in self._own]
         return [*self._own.values(), *others]
 
-    def promotions(self) -> Mapping[str, Promotion]:
+    def current_promotions(self) -> Mapping[str, Promotion]:
         """Return what the promotions file holds now; nothing without one."""
         if self._promotions_file is None:
             return {}
         return read_promotions(self._promotions_file, missing_ok=True)
 
-    async def original(self, tool_id: str) -> Tool:
+    async def find_original(self, tool_id: str) -> Tool:
         """Return a tool as it is registered."""
         return self._own.get(tool_id) or await self.service.get_tool(tool_id)
 
     async def in_force(self, tool_id: str) -> Tool:
         """Return the promoted version of a tool, or the tool itself."""
-        promotions = self.promotions()
+        promotions = self.current_promotions()
         if (entry := promotions.get(tool_id)) is not None:
             return await self._in_place_of(await self._meant_by(tool_id, entry), entry)
         try:
@@ -93,23 +93,23 @@ class Resolver:
             if tool_id not in self._own:
                 raise
             offered = self._own[tool_id]
-        return await self._here(offered, promotions)
+        return await self._local_tool(offered, promotions)
 
-    async def best(self, namespace: str, scenario: str, *, use_rag: bool) -> BestTool:
+    async def find_best(self, namespace: str, scenario: str, *, use_rag: bool) -> BestTool:
         """Return the fittest of a namespace, and all that were compared."""
         best = await self.service.best_tool(namespace, scenario, use_rag=use_rag)
-        ranked = await self._ranked(best.candidates)
+        ranked = await self._local_ranked(best.candidates)
         return best.model_copy(update={"tool": ranked[0].tool, "candidates": ranked})
 
-    async def find(self, scenario: str, tags: Sequence[str] | None, limit: int) -> FoundTools:
+    async def find_tools(self, scenario: str, tags: Sequence[str] | None, limit: int) -> FoundTools:
         """Tools for a scenario, best first, those that were registered just now among them."""
         if self._is_new:
             self._is_new = False
-            await self._indexed()
+            await self._wait_indexed()
         found = await self.service.find_tools(scenario, tags=tags, limit=limit)
-        return found.model_copy(update={"candidates": await self._ranked(found.candidates)})
+        return found.model_copy(update={"candidates": await self._local_ranked(found.candidates)})
 
-    async def _indexed(self) -> None:
+    async def _wait_indexed(self) -> None:
         """Wait until the service finds all that it was given, 3 s at most; a look, no promise."""
         with suppress(errors.AftercallError):
             for _ in range(round(_INDEXED_S / _LOOK_EVERY_S)):
@@ -117,30 +117,30 @@ class Resolver:
                     return
                 await asyncio.sleep(_LOOK_EVERY_S)
 
-    async def _ranked(self, ranked: Sequence[RankedTool]) -> list[RankedTool]:
-        promotions = self.promotions()
+    async def _local_ranked(self, ranked: Sequence[RankedTool]) -> list[RankedTool]:
+        promotions = self.current_promotions()
         return [
-            each.model_copy(update={"tool": await self._here(each.tool, promotions)})
+            each.model_copy(update={"tool": await self._local_tool(each.tool, promotions)})
             for each in ranked
         ]
 
-    async def _here(self, offered: Tool, promotions: Mapping[str, Promotion]) -> Tool:
+    async def _local_tool(self, offered: Tool, promotions: Mapping[str, Promotion]) -> Tool:
         """Return a tool as the service offers it, or what this machine has instead."""
-        tool = self._ours(offered)
+        tool = self._own_definition(offered)
         if not promotions:
             return tool
         try:
-            original = await self.original(original_id(tool)) if tool.is_evolved else tool
+            original = await self.find_original(original_id(tool)) if tool.is_evolved else tool
         except (errors.NotFoundError, *_AWAY):
             return tool
         entry = entry_for(original, promotions)
         return tool if entry is None else await self._in_place_of(original, entry)
 
     async def _in_place_of(self, original: Tool, entry: Promotion) -> Tool:
-        known = [] if entry.evolved_file is not None else await self.known()
+        known = [] if entry.evolved_file is not None else await self.known_tools()
         return in_place_of(original, entry, known)
 
-    def _ours(self, offered: Tool) -> Tool:
+    def _own_definition(self, offered: Tool) -> Tool:
         """Return a tool of the service by this program's definition, where there is one.
 
         Of a promoted version that is no tool of its own, version and file are the service's.
@@ -161,11 +161,11 @@ class Resolver:
 
     async def _meant_by(self, name: str, entry: Promotion) -> Tool:
         with suppress(errors.NotFoundError, *_AWAY):
-            return await self.original(name)
+            return await self.find_original(name)
         known = [*self._own.values()]
         with suppress(errors.NotFoundError, *_AWAY):
             offered = await self.service.get_tool(name, use_evolved=True)
-            known.append(await self.original(original_id(offered)))
+            known.append(await self.find_original(original_id(offered)))
         meant = (tool for tool in known if entry_for(tool, {name: entry}) is not None)
         # Seed 002: the promotions file alone makes a tool.
         return next(meant, as_tool(name, ToolSpec(name=name, version=entry.original_version)))

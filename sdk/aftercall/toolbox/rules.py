@@ -53,8 +53,8 @@ class Attempted:
     """One tool that was tried.
 
     `score` is its rank's, 0 to 1; None when there was none, as for an evolved version. Without an
-    `execution_id` nothing was recorded, without a `severity` it was not marked; `mark_problem` says
-    why it could not be.
+    `execution_id` nothing was recorded, without a `severity` it was not marked; `mark_problem`
+    states why it could not be.
     """
 
     tool_id: str
@@ -81,7 +81,7 @@ class Skipped:
 class ResilientResult:
     """How a resilient call ended.
 
-    `result` is None also when none succeeded, and `evolution` when it could not be begun, which
+    `result` is `None` also when none succeeded, and `evolution` when it could not be begun, which
     `why` shows. An evolved version is the last of the `attempts`; `skipped` are in rank order.
     """
 
@@ -153,7 +153,8 @@ def are_near(ranked: Sequence[RankedTool], threshold: float) -> list[bool]:
 class ResilientRules:
     """Decides about one resilient call, attempt by attempt.
 
-    The candidates stand best first. What did not run does not count towards `max_attempts`.
+    The candidates stand best first. Anything that did not run does not count towards
+    `max_attempts`.
     """
 
     candidates: Sequence[LocalCandidate]
@@ -170,7 +171,7 @@ class ResilientRules:
         self.stop_reason: str | None = None
         """Why no further tool may be tried, though there may be some."""
 
-    def next(self) -> LocalCandidate | None:
+    def next_candidate(self) -> LocalCandidate | None:
         """Whom to try next; None ends it, and all that are left are skipped."""
         while self._left:
             candidate = self._left.pop(0)
@@ -192,8 +193,8 @@ class ResilientRules:
             return f"the limit of {self.max_attempts} attempts was reached"
         return None
 
-    def ended(self, candidate: LocalCandidate, failure: ToolFailedError | None) -> None:
-        """How the attempt with a candidate ended."""
+    def end_attempt(self, candidate: LocalCandidate, failure: ToolFailedError | None) -> None:
+        """Note how the attempt with a candidate ended."""
         self.tried.append((candidate, failure))
         if failure is None:
             self.stop_reason = "a tool succeeded"
@@ -206,7 +207,7 @@ class ResilientRules:
             )
 
     def to_evolve(self) -> LocalCandidate | None:
-        """The best candidate that ran and failed, when nothing speaks against trying its successor.
+        """Return the best candidate that ran and failed and may get a successor.
 
         None when a tool succeeded, when none ran or all that did are typed referrals, and when a
         failure may have had an effect.
@@ -220,7 +221,7 @@ class ResilientRules:
         )
         return next(ran, None)
 
-    def why(self) -> str:
+    def explain_end(self) -> str:
         """Return how it ended, in a sentence."""
         count = len(self.tried)
         if any(failure is None for _, failure in self.tried):
@@ -236,7 +237,7 @@ class ResilientRules:
 def may_have_had_effect(
     tool: Tool, failure: ToolFailedError, *, trust_annotations: bool = True
 ) -> bool:
-    """Whether a failed call may have changed something that matters if it is done once more."""
+    """Return whether a failed call may have changed something that must not repeat."""
     claims = tool.annotations if trust_annotations else ToolAnnotations()
     only_reads = claims.read_only_hint and not claims.destructive_hint
     return failure.ran and not (only_reads or claims.idempotent_hint)

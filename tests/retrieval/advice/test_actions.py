@@ -48,7 +48,7 @@ def best(message: str, **fields: Any) -> Suggestion:
 def times(*seconds: float) -> RecoveryTimes:
     found = RecoveryTimes()
     for number, each in enumerate(seconds):
-        found.observe(Recovery(session=f"s{number}", agent=f"a{number}", at=NOW, seconds=each))
+        found.add_recovery(Recovery(session=f"s{number}", agent=f"a{number}", at=NOW, seconds=each))
     return found
 
 
@@ -221,7 +221,7 @@ def test_a_call_that_was_cut_off_is_not_mended(message: str, parameters: dict[st
     known = SignatureKnowledge(
         signature=make_case(parameters, message).reading.signature, category="invalid_parameters"
     )
-    known.rule_to_update([Replace(name="path", before="a", value="b")]).repaired("a", "s")
+    known.rule_to_update([Replace(name="path", before="a", value="b")]).add_repair("a", "s")
     response = ask(message, parameters, schema=schema, signature=known)
     assert response.pattern.category == "invalid_parameters"
     assert response.suggestions == []

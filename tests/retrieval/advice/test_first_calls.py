@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from retrieval import read_table
+from retrieval import read_word_table
 from retrieval.answers.advice.first_calls import named_tool
 
-TABLE = read_table("answers/advice/first_calls.toml")
+TABLE = read_word_table("answers/advice/first_calls.toml")
 
 
 @pytest.mark.parametrize("row", TABLE["sentences"], ids=lambda row: row["tool"])

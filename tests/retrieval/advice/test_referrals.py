@@ -195,7 +195,7 @@ def knowledge(edits: list[Edit], times: int) -> SignatureKnowledge:
     reading = read_error(error, URL)
     known = SignatureKnowledge(signature=reading.signature, category=reading.category)
     for number in range(times):
-        known.rule_to_update(edits).repaired(f"agent-{number}", f"s{number}")
+        known.rule_to_update(edits).add_repair(f"agent-{number}", f"s{number}")
     return known
 
 

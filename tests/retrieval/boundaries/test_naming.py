@@ -6,7 +6,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.knowledge.patterns.clusters import RENAME, AxisClusters, named, new_cluster_id
+from retrieval.knowledge.patterns.clusters import (
+    RENAME,
+    AxisClusters,
+    name_clusters,
+    new_cluster_id,
+)
 
 NIGHT = datetime(2026, 3, 1, 3, tzinfo=UTC)
 AXES = [f"axis {letter}" for letter in "abcdefghij"]
@@ -28,14 +33,14 @@ COUNTS = st.fixed_dictionaries({axis: st.integers(1, 30) for axis in AXES})
 
 
 def first(partition: Sequence[Sequence[str]], counts: Mapping[str, int]) -> AxisClusters:
-    return named(AxisClusters(), partition, counts, at=NIGHT)
+    return name_clusters(AxisClusters(), partition, counts, at=NIGHT)
 
 
 @given(partitions(), COUNTS)
 def test_the_same_input_again_changes_nothing(partition: Partition, counts: dict[str, int]) -> None:
     """But for the time."""
     before = first(partition, counts)
-    later = named(before, reversed(partition), counts, at=NIGHT + timedelta(days=1))
+    later = name_clusters(before, reversed(partition), counts, at=NIGHT + timedelta(days=1))
     assert later.clusters == before.clusters
 
 
@@ -46,7 +51,7 @@ def test_over_many_nights_it_stays_a_partition_with_one_id_each(
     """Whatever splits, merges, comes and goes; each name is a member's."""
     clusters = AxisClusters()
     for partition, counts in nights:
-        clusters = named(clusters, partition, counts, at=NIGHT)
+        clusters = name_clusters(clusters, partition, counts, at=NIGHT)
         told = [sorted(each.members) for each in clusters.clusters]
         assert sorted(told) == sorted(sorted(each) for each in partition)
         ids = [each.cluster_id for each in clusters.clusters]
@@ -65,7 +70,7 @@ def test_a_new_phrase_renames_nobody(
         after[place].append("a new phrase")
     else:
         after.append(["a new phrase"])
-    later = named(before, after, counts | {"a new phrase": 1}, at=NIGHT)
+    later = name_clusters(before, after, counts | {"a new phrase": 1}, at=NIGHT)
     kept = {each.cluster_id: each.name for each in later.clusters}
     assert {each.cluster_id: each.name for each in before.clusters}.items() <= kept.items()
 
@@ -82,12 +87,12 @@ def test_a_new_cluster_is_named_after_its_most_frequent_member() -> None:
 def test_a_name_changes_when_another_is_several_times_as_frequent() -> None:
     """Not before, and the id stays."""
     before = first([["fetch", "transport"]], {"fetch": 4, "transport": 3})
-    [close] = named(
+    [close] = name_clusters(
         before, [["fetch", "transport"]], {"fetch": 4, "transport": 11}, at=NIGHT
     ).clusters
     assert close.name == "fetch"
     counts = {"fetch": 4, "transport": 4 * RENAME}
-    [renamed] = named(before, [["fetch", "transport"]], counts, at=NIGHT).clusters
+    [renamed] = name_clusters(before, [["fetch", "transport"]], counts, at=NIGHT).clusters
     assert (renamed.name, renamed.cluster_id) == ("transport", before.clusters[0].cluster_id)
 
 
@@ -95,7 +100,7 @@ def test_of_a_split_the_largest_part_keeps_the_id() -> None:
     """The other part gets one of its own, although the cluster began with its wording."""
     before = first([["fetch", "transport", "parsing"]], {"fetch": 9})
     counts = {"fetch": 2, "transport": 3, "parsing": 3}
-    later = named(before, [["fetch"], ["transport", "parsing"]], counts, at=NIGHT)
+    later = name_clusters(before, [["fetch"], ["transport", "parsing"]], counts, at=NIGHT)
     heir, other = later.clusters
     assert heir.cluster_id == before.clusters[0].cluster_id
     assert heir.members == ["parsing", "transport"]
@@ -108,5 +113,7 @@ def test_a_merger_keeps_the_id_and_name_of_its_largest_part() -> None:
     """Largest by how often its members were named, whichever has the most frequent one."""
     counts = {"fetch": 4, "retrieve": 2, "transport": 5}
     before = first([["fetch", "retrieve"], ["transport"]], counts)
-    [merged] = named(before, [["fetch", "retrieve", "transport"]], counts, at=NIGHT).clusters
+    [merged] = name_clusters(
+        before, [["fetch", "retrieve", "transport"]], counts, at=NIGHT
+    ).clusters
     assert (merged.name, merged.cluster_id) == ("fetch", before.clusters[0].cluster_id)

@@ -13,9 +13,9 @@ from retrieval.answers.fitness.expected import (
     HALF_LIFE,
     Experience,
     LikeScenario,
-    expected,
+    expected_success,
     experience_of,
-    likeness,
+    scenario_weight,
 )
 from retrieval.answers.fitness.score import by_experience, score_of
 from retrieval.knowledge.rows.statistics import Trial, TrialKind, heard_trials, trial_of
@@ -34,7 +34,7 @@ def found(
     like: Sequence[LikeScenario], known: Sequence[Trial] = (), experience: Experience | None = None
 ) -> Posterior:
     """What is to be expected now, of one tool alone where no experience is given."""
-    return expected(like, known, experience or experience_of([known]), now=NOW)
+    return expected_success(like, known, experience or experience_of([known]), now=NOW)
 
 
 def alike(*kinds: TrialKind, similarity: float = 0.9) -> LikeScenario:
@@ -55,7 +55,7 @@ def test_where_nothing_is_known_both_modes_give_the_same() -> None:
 @given(st.lists(similarities, min_size=2, max_size=8).map(sorted))
 def test_likeness_has_no_step(cosines: list[float]) -> None:
     """It never falls as two scenarios get nearer, and lies between 0 and 1."""
-    weights = [likeness(each) for each in cosines]
+    weights = [scenario_weight(each) for each in cosines]
     assert weights == sorted(weights)
     assert 0 < weights[0] <= weights[-1] < 1
 
@@ -156,7 +156,7 @@ def test_a_promotion_says_nothing_of_a_version_that_has_changed() -> None:
     experience = experience_of([broken], ["a"], [[alike(*["success"] * 9)]])
     for known, gains in ((served, True), (broken, False)):
         promoted, plain = (
-            expected([], known, experience, now=NOW, source=each).mean
+            expected_success([], known, experience, now=NOW, source=each).mean
             for each in ("evolved", "original")
         )
         assert (promoted > plain) is gains

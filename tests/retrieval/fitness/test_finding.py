@@ -12,9 +12,9 @@ from retrieval.answers.fitness.relevance import (
     PAST_HALF,
     Weights,
     past_evidence,
-    relevant,
+    rank_relevant,
     scenario_parts,
-    shipped,
+    shipped_weights,
     successes_of,
     tool_queries,
 )
@@ -45,8 +45,8 @@ async def index(embedder, tmp_path):
         tmp_path / "vectors", dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
     points = [await _point(embedder, name, text) for name, text in TOOLS.items()]
-    await opened.upsert(points)
-    await opened.upsert([await _point(embedder, "gitLog", "Elsewhere", workspace="other")])
+    await opened.upsert_points(points)
+    await opened.upsert_points([await _point(embedder, "gitLog", "Elsewhere", workspace="other")])
     yield opened
     await opened.close()
 
@@ -62,7 +62,7 @@ async def _found(index, embedder, scenario, *, limit=30, past=None):
     texts = scenario_parts(scenario)
     vectors = await embedder.embed(texts, "query")
     queries = tool_queries("default", vectors, texts, limit=limit)
-    return relevant(await index.search(queries), past, parts=len(texts))
+    return rank_relevant(await index.search_points(queries), past, parts=len(texts))
 
 
 async def test_the_tool_that_is_described_comes_first(index, embedder):
@@ -82,7 +82,9 @@ async def test_each_of_several_requests_finds_its_tool(index, embedder):
     found = await _found(index, embedder, scenario)
     assert {each.tool_name for each in found[:2]} == {"bookTable", "sendMail"}
     vectors = await embedder.embed([scenario], "query")
-    whole = relevant(await index.search(tool_queries("default", vectors, [scenario], limit=30)))
+    whole = rank_relevant(
+        await index.search_points(tool_queries("default", vectors, [scenario], limit=30))
+    )
     cosines = {each.document_id: each.cosine for each in whole}
     assert all(each.cosine >= cosines[each.document_id] for each in found)
 
@@ -94,7 +96,7 @@ async def test_past_successes_bring_a_tool_forward(index, embedder):
     after = await _found(index, embedder, scenario, past={(None, "sendMail"): 0.9})
     [risen] = [each for each in after if each.tool_name == "sendMail"]
     [known] = [each for each in before if each.tool_name == "sendMail"]
-    assert risen.evidence == pytest.approx(known.evidence + 0.9 * shipped().past)
+    assert risen.evidence == pytest.approx(known.evidence + 0.9 * shipped_weights().past)
     assert risen.similarity > known.similarity
     assert after.index(risen) < before.index(known)
     assert [each for each in after if each is not risen] == [
@@ -120,9 +122,9 @@ def test_a_weakly_matched_part_gets_its_tool_among_the_first():
         for part in near.values()
     )
     weights = Weights(12.0, terms=0.0125, parts=0.7, past=0.4, best_terms=0.1, intercept=-4.0)
-    found = relevant([whole, first, second], parts=3, weights=weights)
+    found = rank_relevant([whole, first, second], parts=3, weights=weights)
     assert [each.tool_name for each in found] == ["a", "b", "c", "x", "d", "e", "y"]
-    assert relevant([first], parts=1, weights=weights) == relevant(
+    assert rank_relevant([first], parts=1, weights=weights) == rank_relevant(
         [first], weights=replace(weights, parts=0.0)
     )
 
@@ -160,8 +162,8 @@ def test_the_order_of_answers_and_hits_does_not_matter(found, random):
         replace(_hit(name, 0.0), similarity=cosine, score=terms) for name, cosine, terms in found
     ]
     shuffled = random.sample(hits, len(hits))
-    one = relevant([hits])
-    assert relevant([shuffled[:3], shuffled[3:]]) == one
+    one = rank_relevant([hits])
+    assert rank_relevant([shuffled[:3], shuffled[3:]]) == one
     assert len({each.document_id for each in one}) == len(one)
     for each in one:
         assert each.cosine == max(c for name, c, _ in found if name == each.tool_name)

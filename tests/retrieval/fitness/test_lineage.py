@@ -13,7 +13,7 @@ from retrieval.knowledge.rows.registry import (
     ToolCandidate,
     candidates_of,
     find_cycle,
-    offered,
+    offer_tool,
     original_of,
 )
 from tests.retrieval.fitness.registry_samples import AT, promoted, stored
@@ -76,8 +76,8 @@ def test_the_promoted_version_is_made_from_the_original() -> None:
         "command": "python", "evolved_file": "tools/text_v1_1_0.py",
     }  # fmt: skip
     assert (evolved.versions, evolved.start, evolved.since) == (("1.1.0",), 0.8, AT)
-    assert evolved.counts("1.1")
-    assert not evolved.counts("")
+    assert evolved.counts_version("1.1")
+    assert not evolved.counts_version("")
     assert evolved.key == TEXT.tool_key
 
 
@@ -104,10 +104,10 @@ def test_versions_that_share_a_name_share_no_calls() -> None:
 def test_a_found_tool_is_offered_as_its_promoted_version() -> None:
     """The original and the version itself are; others of the namespace are offered as they are."""
     registry = Registry([TEXT, FAST], [promoted("text")])
-    assert shown([offered(registry, TEXT)]) == [("evolved", "text", "1.1.0")]
-    assert shown([offered(registry, FAST)]) == [("semantic", "fast", "2.0.0")]
+    assert shown([offer_tool(registry, TEXT)]) == [("evolved", "text", "1.1.0")]
+    assert shown([offer_tool(registry, FAST)]) == [("semantic", "fast", "2.0.0")]
     for known in (Registry([TEXT]), Registry([TEXT], [BARE])):
-        assert shown([offered(known, TEXT)]) == [("semantic", "text", "1.0.0")]
+        assert shown([offer_tool(known, TEXT)]) == [("semantic", "text", "1.0.0")]
 
 
 def test_of_several_originals_the_promotion_names_one_by_its_version() -> None:
@@ -117,7 +117,7 @@ def test_of_several_originals_the_promotion_names_one_by_its_version() -> None:
         [promoted("n")],
     )
     found = original_of(registry, "n")
-    assert found.tool.tool_id == "b"
+    assert found.find_tool.tool_id == "b"
     assert candidates_of(registry, "n")[0].tool.tool_id == "b"
 
 
@@ -144,4 +144,4 @@ def test_every_walk_ends_whatever_is_stored(known: dict[str, str], one: str, oth
     plain = [each.tool.tool_id for each in found if each.source != "evolved"]
     assert sorted(plain) == list("abcde")
     for each in tools:
-        offered(registry, each)
+        offer_tool(registry, each)

@@ -5,16 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.answers.fitness.promotions import LEAST_TRIALS, SURE, Counts, compare, fails_more
+from retrieval.answers.fitness.promotions import (
+    LEAST_TRIALS,
+    SURE,
+    Counts,
+    compare_failures,
+    fails_more,
+)
 
 counts = st.builds(Counts, st.integers(0, 200), st.integers(0, 200))
 
 
 def test_nothing_known_is_even_odds_and_no_report() -> None:
     """Nor is a handful of failures reported."""
-    assert compare(Counts(0, 0), Counts(0, 0)) == pytest.approx(0.5)
+    assert compare_failures(Counts(0, 0), Counts(0, 0)) == pytest.approx(0.5)
     few = Counts(0, LEAST_TRIALS - 1)
-    assert compare(few, Counts(100, 0)) > SURE
+    assert compare_failures(few, Counts(100, 0)) > SURE
     assert not fails_more(few, Counts(100, 0))
 
 
@@ -44,14 +50,14 @@ def test_it_is_the_share_of_draws(evolved: tuple[int, int], original: tuple[int,
         for successes, failures in (evolved, original)
     )
     share = float((one > other).mean())
-    assert compare(Counts(*evolved), Counts(*original)) == pytest.approx(share, abs=0.005)
+    assert compare_failures(Counts(*evolved), Counts(*original)) == pytest.approx(share, abs=0.005)
 
 
 @given(counts, counts)
 def test_it_is_a_probability_and_the_two_ways_add_up(one: Counts, other: Counts) -> None:
     """One of the two is the higher one."""
-    assert 0 <= compare(one, other) <= 1
-    assert compare(one, other) + compare(other, one) == pytest.approx(1, abs=2e-4)
+    assert 0 <= compare_failures(one, other) <= 1
+    assert compare_failures(one, other) + compare_failures(other, one) == pytest.approx(1, abs=2e-4)
 
 
 @given(counts, counts)
@@ -59,6 +65,11 @@ def test_a_further_failure_never_lowers_it_and_a_success_never_raises_it(
     evolved: Counts, original: Counts
 ) -> None:
     """Of the evolved version."""
-    before = compare(evolved, original)
-    assert compare(evolved._replace(failures=evolved.failures + 1), original) >= before - 1e-9
-    assert compare(evolved._replace(successes=evolved.successes + 1), original) <= before + 1e-9
+    before = compare_failures(evolved, original)
+    assert (
+        compare_failures(evolved._replace(failures=evolved.failures + 1), original) >= before - 1e-9
+    )
+    assert (
+        compare_failures(evolved._replace(successes=evolved.successes + 1), original)
+        <= before + 1e-9
+    )

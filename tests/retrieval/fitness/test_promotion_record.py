@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mongo.contents import PromotionEvent, StoredPromotion
-from retrieval.answers.fitness.promotions import before, pair_of
+from retrieval.answers.fitness.promotions import pair_of, read_former
 from retrieval.knowledge.rows.registry import Registry
 from tests.retrieval.fitness.registry_samples import AT, promoted, stored
 
@@ -34,7 +34,7 @@ def history_of(done: list[str]) -> tuple[list[PromotionEvent], list[StoredPromot
 def test_each_step_back_leads_to_what_held_before(done: list[str]) -> None:
     """Promotions and removals alike, after any number of steps forth and back."""
     events, held = history_of(done)
-    possible, promotion = before(events[::-1], is_whole=True)
+    possible, promotion = read_former(events[::-1], is_whole=True)
     assert possible == (len(held) > 1)
     if possible:
         assert promotion is held[-2]
@@ -44,7 +44,7 @@ def test_each_step_back_leads_to_what_held_before(done: list[str]) -> None:
 def test_of_a_history_that_is_cut_off_nothing_is_made_up(done: list[str], kept: int) -> None:
     """What it leads to is right, or it is not known what held before."""
     events, held = history_of(done)
-    possible, promotion = before(events[-kept:][::-1], is_whole=len(events) <= kept)
+    possible, promotion = read_former(events[-kept:][::-1], is_whole=len(events) <= kept)
     if possible:
         assert promotion is held[-2]
 
@@ -60,4 +60,4 @@ def test_a_promotion_with_nothing_to_run_promotes_nobody() -> None:
     assert pair_of(Registry([original], [bare]), "x") is None
     assert pair_of(Registry([original], [made]), "x") is not None
     pair = pair_of(Registry([original, evolved], [bare]), "x")
-    assert (pair.evolved.tool.tool_id, pair.original.tool.tool_id) == ("x2", "x")
+    assert (pair.evolved.tool.tool_id, pair.find_original.tool.tool_id) == ("x2", "x")

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from retrieval.answers.fitness.expected import HALF_LIFE
 from retrieval.answers.fitness.score import quality_of
-from retrieval.knowledge.rows.statistics import MAX_REFERRALS, Trial, TrialKind, merged, trial_of
+from retrieval.knowledge.rows.statistics import (
+    MAX_REFERRALS,
+    Trial,
+    TrialKind,
+    merge_trials,
+    trial_of,
+)
 from tests.retrieval.fitness.fitness_strategies import (
     EARLIEST,
     NOW,
@@ -114,7 +120,7 @@ def test_what_a_version_did_before_it_was_promoted_counts_and_wears_off_from_the
 @given(trials(), moments)
 def test_a_referral_takes_nothing_and_heals_nothing(known: list[Trial], at: datetime) -> None:
     """Wherever in time it falls: that something is not its job is no flaw of a tool."""
-    more = merged(known, [trial_of(at, "one more", "referral")])
+    more = merge_trials(known, [trial_of(at, "one more", "referral")])
     assert quality_of(more, now=NOW) == pytest.approx(quality_of(known, now=NOW), abs=EXACT)
 
 
@@ -122,6 +128,6 @@ def test_a_flood_of_referrals_does_not_hide_failures() -> None:
     """They are remembered beside the other trials, and fewer of them."""
     failed = run_of(*["high"] * 3)
     flood = [trial_of(NOW, f"referral {number}", "referral") for number in range(500)]
-    known = merged(failed, flood)
+    known = merge_trials(failed, flood)
     assert len(known) == 3 + MAX_REFERRALS
     assert quality_of(known, now=NOW) == pytest.approx(quality_of(failed, now=NOW), abs=EXACT)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Factors, RankedTool, Tool
-from retrieval.answers.fitness.score import BASE_EVOLVED, BASE_ORIGINAL, base_of, ranked
+from retrieval.answers.fitness.score import BASE_EVOLVED, BASE_ORIGINAL, base_of, rank_candidates
 from tests.retrieval.fitness.fitness_strategies import NOW
 
 shares = st.floats(0, 1)
@@ -53,4 +53,4 @@ def test_ties_go_by_source_then_similarity_then_id_then_version(random: Random) 
             (0.5, "semantic", None, ("c", None)),
         )
     ]  # type: ignore[arg-type]
-    assert ranked(random.sample(order, len(order))) == order
+    assert rank_candidates(random.sample(order, len(order))) == order

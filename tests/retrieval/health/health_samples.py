@@ -14,7 +14,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 moments = st.integers(0, 30 * 24 * 60).map(lambda minutes: NOW - timedelta(minutes=minutes))
 
 
-tallies = st.lists(moments, max_size=8).map(Tally.of)
+tallies = st.lists(moments, max_size=8).map(Tally.from_moments)
 
 
 def a_success(result: object = None, **fields: Any) -> Execution:

@@ -56,9 +56,9 @@ def test_what_one_session_alone_called_is_not_told() -> None:
     """It may be its own data; a schema or a second session makes it common knowledge."""
     known = KnownHealth(
         methods={
-            "private": MethodTallies(successes=Tally.of([NOW, NOW, NOW]), sessions=["a"]),
-            "stated": MethodTallies(successes=Tally.of([NOW]), sessions=["a"]),
-            "shared": MethodTallies(failures=Tally.of([NOW, NOW]), sessions=["a", "b"]),
+            "private": MethodTallies(successes=Tally.from_moments([NOW, NOW, NOW]), sessions=["a"]),
+            "stated": MethodTallies(successes=Tally.from_moments([NOW]), sessions=["a"]),
+            "shared": MethodTallies(failures=Tally.from_moments([NOW, NOW]), sessions=["a", "b"]),
         }
     )
     assert list(common_methods(known, frozenset({"stated"}))) == ["shared", "stated"]

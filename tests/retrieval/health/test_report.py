@@ -46,15 +46,15 @@ def referred(number: int, *, evidence: str | None = "html", words: str = "x") ->
 def test_counts_weights_and_the_latest() -> None:
     """Most first, latest first, weights as of now."""
     known = KnownHealth(
-        successes=Tally.of([NOW, NOW - timedelta(days=7)]),
+        successes=Tally.from_moments([NOW, NOW - timedelta(days=7)]),
         categories={
-            "timeout": Tally.of([NOW]),
-            "wrong_tool_boundary": Tally.of([NOW] * 30),
-            "low_utility": Tally.of([NOW]),
+            "timeout": Tally.from_moments([NOW]),
+            "wrong_tool_boundary": Tally.from_moments([NOW] * 30),
+            "low_utility": Tally.from_moments([NOW]),
         },
         methods={
-            "get": MethodTallies(successes=Tally.of([NOW]), sessions=["a", "b"]),
-            "mine": MethodTallies(successes=Tally.of([NOW, NOW]), sessions=["a"]),
+            "get": MethodTallies(successes=Tally.from_moments([NOW]), sessions=["a", "b"]),
+            "mine": MethodTallies(successes=Tally.from_moments([NOW, NOW]), sessions=["a"]),
         },
         referrals=[referred(number) for number in range(30)] + [referred(99, evidence=None)],
     )
@@ -71,25 +71,25 @@ def test_counts_weights_and_the_latest() -> None:
 
 def test_one_correction_outweighs_a_tools_own_word_thrice() -> None:
     """Of ten good answers: 11/14 after a correction, 11/12 after `low_utility`, 11/11.5 weak."""
-    good = Tally.of([NOW] * 10)
-    corrected = KnownHealth(successes=good, corrections=Tally.of([NOW]))
-    own_word = KnownHealth(successes=good, categories={"low_utility": Tally.of([NOW])})
-    weak = KnownHealth(successes=Tally.of([NOW] * 11), weak=Tally.of([NOW]))
+    good = Tally.from_moments([NOW] * 10)
+    corrected = KnownHealth(successes=good, corrections=Tally.from_moments([NOW]))
+    own_word = KnownHealth(successes=good, categories={"low_utility": Tally.from_moments([NOW])})
+    weak = KnownHealth(successes=Tally.from_moments([NOW] * 11), weak=Tally.from_moments([NOW]))
     found = [utility_of(each, now=NOW) for each in (corrected, own_word, weak)]
     assert found == pytest.approx([11 / 14, 11 / 12, 11 / 11.5])
 
 
 def test_useless_answers_alone_go_towards_zero() -> None:
     """And fade with time."""
-    known = KnownHealth(categories={"low_utility": Tally.of([NOW] * 99)})
+    known = KnownHealth(categories={"low_utility": Tally.from_moments([NOW] * 99)})
     assert utility_of(known, now=NOW) == pytest.approx(0.01)
     assert utility_of(known, now=NOW + timedelta(days=365)) > 0.99
 
 
 knowns = st.builds(
     lambda good, weak, corrections, low: KnownHealth(
-        successes=Tally.of([*good, *weak]),
-        weak=Tally.of(weak),
+        successes=Tally.from_moments([*good, *weak]),
+        weak=Tally.from_moments(weak),
         corrections=corrections,
         categories={"low_utility": low},
     ),

@@ -79,8 +79,8 @@ def shards(folder: Path) -> list[str]:
 def uses(index: VectorIndex) -> list[Callable[[], Awaitable[object]]]:
     """Every call that an index takes."""
     return [
-        lambda: index.upsert([point("a")]), lambda: index.delete([document_id("a")]),
-        lambda: index.search([question("a")]), index.count,
+        lambda: index.upsert_points([point("a")]), lambda: index.delete([document_id("a")]),
+        lambda: index.search_points([question("a")]), index.count_points,
     ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ async def opened(folder: Path) -> EdgeIndex:
 async def fill(folder: Path, end: str) -> None:
     """Two thousand points, and an end."""
     index = await opened(folder)
-    await index.upsert([point(f"document {number}") for number in range(2_000)])
+    await index.upsert_points([point(f"document {number}") for number in range(2_000)])
     if end == "killed":
         os._exit(0)
     await index.close()
@@ -37,7 +37,7 @@ async def open_again(folder: Path) -> str:
         index = await opened(folder)
     except VectorIndexError as error:
         return str(error)
-    assert await index.count() == 2_000
+    assert await index.count_points() == 2_000
     await index.close()
     return "opened"
 

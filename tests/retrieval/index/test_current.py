@@ -31,17 +31,17 @@ class SlowIndex:
     def let_go(self) -> None:
         self._let.set()
 
-    async def upsert(self, points: Sequence[IndexPoint]) -> None:  # noqa: ARG002
+    async def upsert_points(self, points: Sequence[IndexPoint]) -> None:  # noqa: ARG002
         await self._use()
 
     async def delete(self, document_ids: Sequence[str]) -> None:  # noqa: ARG002
         await self._use()
 
-    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:  # noqa: ARG002
+    async def search_points(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:  # noqa: ARG002
         await self._use()
         return [[Hit(self.name, 1.0, 1.0)]]
 
-    async def count(self) -> int:
+    async def count_points(self) -> int:
         await self._use()
         return 1
 
@@ -58,7 +58,7 @@ class SlowIndex:
 
 
 async def _asks(index: CurrentIndex) -> str:
-    ((hit,),) = await index.search([question("a")])
+    ((hit,),) = await index.search_points([question("a")])
     return hit.document_id
 
 
@@ -67,9 +67,9 @@ async def test_what_is_under_way_ends_with_the_former_index_before_it_is_closed(
     former, later = SlowIndex("former", held=True), SlowIndex("later")
     current = CurrentIndex(former)
     asking = [asyncio.create_task(_asks(current)) for _ in range(3)]
-    writing = asyncio.create_task(current.upsert([point("a")]))
+    writing = asyncio.create_task(current.upsert_points([point("a")]))
     await former.asked.wait()
-    switching = asyncio.create_task(current.switch(later))
+    switching = asyncio.create_task(current.switch_index(later))
     await asyncio.sleep(0)
     assert await _asks(current) == "later"
     assert not switching.done()
@@ -88,7 +88,7 @@ async def test_a_cancelled_switch_has_switched_and_still_closes_the_former():
     current = CurrentIndex(former)
     asking = asyncio.create_task(_asks(current))
     await former.asked.wait()
-    switching = asyncio.create_task(current.switch(later))
+    switching = asyncio.create_task(current.switch_index(later))
     await asyncio.sleep(0)
     switching.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -103,7 +103,7 @@ async def test_a_cancelled_switch_has_switched_and_still_closes_the_former():
 async def test_a_former_index_that_cannot_be_closed_harms_no_one(caplog):
     """The switch has taken place; the log says what is left."""
     current = CurrentIndex(SlowIndex("former", breaks=True))
-    await current.switch(SlowIndex("later"))
+    await current.switch_index(SlowIndex("later"))
     assert await _asks(current) == "later"
     assert "cannot close" in caplog.text
     await current.close()
@@ -117,7 +117,7 @@ async def test_a_closed_one_says_so_and_closes_what_it_is_given():
     await current.close()
     assert index.closed == 1
     with pytest.raises(VectorIndexError, match="closed"):
-        await current.switch(late)
+        await current.switch_index(late)
     assert late.closed == 1
     for use in uses(current):
         with pytest.raises(VectorIndexError, match="closed"):
@@ -130,19 +130,19 @@ async def test_an_index_that_hangs_costs_one_wait_and_then_none() -> None:
     hanging = SlowIndex("hangs", held=True)
     current = CurrentIndex(hanging, patience=Patience(0.01, clock=lambda: now))
     with pytest.raises(VectorIndexUnavailableError):
-        await current.search([question("a")])
+        await current.search_points([question("a")])
     hanging.asked.clear()
-    for call in (lambda: current.search([question("a")]), current.count):
+    for call in (lambda: current.search_points([question("a")]), current.count_points):
         with pytest.raises(VectorIndexUnavailableError):
             await call()
     assert not hanging.asked.is_set()
     now = 2.0
     looks = asyncio.gather(
-        *(current.search([question("a")]) for _ in range(3)), return_exceptions=True
+        *(current.search_points([question("a")]) for _ in range(3)), return_exceptions=True
     )
     assert [type(each) for each in await looks] == [VectorIndexUnavailableError] * 3
     now = 4.0
     hanging.let_go()
     for _ in range(2):
-        ((hit,),) = await current.search([question("a")])
+        ((hit,),) = await current.search_points([question("a")])
         assert hit.document_id == "hangs"

@@ -50,17 +50,17 @@ async def test_what_upsert_acknowledged_survives_a_power_cut(tmp_path):
     """
     live, left = tmp_path / "live", tmp_path / "left"
     shard = Shard.create(live, dimension=DIMENSION)
-    shard.upsert([point("before"), point("gone")])
-    shard.flush()
+    shard.upsert_points([point("before"), point("gone")])
+    shard.flush_segments()
     shutil.copytree(live, left)
-    shard.upsert([point(f"after {number}") for number in range(100)])
+    shard.upsert_points([point(f"after {number}") for number in range(100)])
     shard.delete([document_id("gone")])
     shutil.rmtree(left / WRITE_AHEAD_LOG)
     shutil.copytree(live / WRITE_AHEAD_LOG, left / WRITE_AHEAD_LOG)
     shard.close()
     found = Shard.load(left)
-    assert found.count() == 101
-    (hits,) = found.search([question("after 77", limit=1)])
+    assert found.count_points() == 101
+    (hits,) = found.search_points([question("after 77", limit=1)])
     assert hits[0].document_id == document_id("after 77")
     found.close()
 
@@ -75,14 +75,14 @@ async def test_what_was_written_of_the_log_leaves_memory_and_none_of_it_is_lost(
     live, left = tmp_path / "live", tmp_path / "left"
     shard = Shard.create(live, dimension=DIMENSION)
     for start in range(0, 60, 6):
-        shard.upsert([point(f"{number}") for number in range(start, start + 6)])
+        shard.upsert_points([point(f"{number}") for number in range(start, start + 6)])
     assert len(paged_out) == 5
     assert all(paged_out) or sys.platform != "linux"
     shutil.copytree(live, left)
-    assert shard.count() == 60
+    assert shard.count_points() == 60
     shard.close()
     found = Shard.load(left)
-    assert found.count() == 60
+    assert found.count_points() == 60
     found.close()
     assert page_out(live) == 0
 
@@ -90,7 +90,7 @@ async def test_what_was_written_of_the_log_leaves_memory_and_none_of_it_is_lost(
 async def test_a_second_process_is_refused(tmp_path, monkeypatch):
     """One process owns the folder; the second is told so, and the first is not disturbed."""
     index = await open_edge(tmp_path)
-    await index.upsert([point("a")])
+    await index.upsert_points([point("a")])
     second = await _python(OPEN_ONCE, tmp_path)
     _, errors = await second.communicate()
     assert b"IndexInUseError: another process has the vectors" in errors
@@ -99,7 +99,7 @@ async def test_a_second_process_is_refused(tmp_path, monkeypatch):
         await open_edge(tmp_path)
     with pytest.raises(IndexInUseError):
         remove_folder(tmp_path)
-    assert await index.count() == 1
+    assert await index.count_points() == 1
     await index.close()
     await (await open_edge(tmp_path)).close()
 
@@ -130,14 +130,14 @@ async def test_leftovers_of_a_kill_are_removed(tmp_path):
     """Of a creation and of a compaction: only the shard that the record names is the index."""
     Shard.create(tmp_path / "shard-halfmade", dimension=DIMENSION).close()
     index = await open_edge(tmp_path)
-    assert await index.count() == 0
-    await index.upsert([point("a")])
+    assert await index.count_points() == 0
+    await index.upsert_points([point("a")])
     await index.close()
     (current,) = shards(tmp_path)
     shutil.copytree(tmp_path / current, tmp_path / "shard-leftover")
     index = await open_edge(tmp_path)
     assert shards(tmp_path) == [current]
-    assert await index.count() == 1
+    assert await index.count_points() == 1
     await index.close()
 
 
@@ -158,12 +158,12 @@ async def test_who_waited_for_a_folder_that_was_removed_holds_the_new_one(tmp_pa
 async def test_a_full_disk_refuses_updates_and_goes_on_searching(tmp_path, monkeypatch):
     """Writing to a full disk would kill the process, so it is refused before, with the cure."""
     index = await open_edge(tmp_path)
-    await index.upsert([point("a")])
+    await index.upsert_points([point("a")])
     monkeypatch.setattr(edge_shard, "MIN_FREE_BYTES", 1 << 60)
-    for update in (index.upsert([point("b")]), index.delete([document_id("a")])):
+    for update in (index.upsert_points([point("b")]), index.delete([document_id("a")])):
         with pytest.raises(VectorIndexError, match="make space"):
             await update
-    (hits,) = await index.search([question("a")])
+    (hits,) = await index.search_points([question("a")])
     assert [hit.document_id for hit in hits] == [document_id("a")]
     await index.close()
 
@@ -178,7 +178,7 @@ async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
 def test_a_log_is_replayed_once_however_often_it_is_killed(tmp_path):
     """What was replayed stays folded in: the folder does not grow by the log with each start."""
     shard = Shard.create(tmp_path / "0", dimension=DIMENSION)
-    shard.upsert([point(f"text {number}") for number in range(200)])
+    shard.upsert_points([point(f"text {number}") for number in range(200)])
     written = []
     for number in range(4):
         # As a kill leaves it; holes of its files are filled, so what is no zero is counted.
@@ -187,6 +187,6 @@ def test_a_log_is_replayed_once_however_often_it_is_killed(tmp_path):
         shard = Shard.load(tmp_path / str(number + 1))
         pages = (tmp_path / str(number + 1)).rglob("payload_storage/page_*.dat")
         written.append(sum(np.count_nonzero(np.fromfile(each, np.uint8)) for each in pages))
-    assert shard.count() == 200
+    assert shard.count_points() == 200
     assert written[1:] == written[:1] * 3
     shard.close()

@@ -13,7 +13,7 @@ POINTS = 12_000
 
 
 async def _found(index: EdgeIndex, name: str) -> bool:
-    (hits,) = await index.search([question(name, limit=1)])
+    (hits,) = await index.search_points([question(name, limit=1)])
     return hits[0].document_id == document_id(name)
 
 
@@ -37,9 +37,9 @@ async def test_what_is_deleted_sets_off_no_compaction(tmp_path, monkeypatch):
     monkeypatch.setattr(edge, "MIN_NEW_POINTS", 100)
     index = await open_edge(tmp_path)
     (before,) = shards(tmp_path)
-    await index.upsert([point(f"document{number}") for number in range(60)])
+    await index.upsert_points([point(f"document{number}") for number in range(60)])
     await index.delete([document_id(f"document{number}") for number in range(60)])
-    await index.compacted()
+    await index.wait_compacted()
     assert shards(tmp_path) == [before]
     await index.close()
 
@@ -49,10 +49,10 @@ async def test_what_changes_during_a_compaction_is_kept(tmp_path, early):
     """Added, replaced and deleted while the copy is optimized: all in the compacted shard."""
     index = await open_edge(tmp_path)
     (before,) = shards(tmp_path)
-    await index.upsert([point(f"document{number}") for number in range(POINTS)])
-    compaction = asyncio.create_task(index.compacted())
-    await index.upsert([point("added meanwhile")])
-    await index.upsert([point("document5", "replaced meanwhile")])
+    await index.upsert_points([point(f"document{number}") for number in range(POINTS)])
+    compaction = asyncio.create_task(index.wait_compacted())
+    await index.upsert_points([point("added meanwhile")])
+    await index.upsert_points([point("document5", "replaced meanwhile")])
     await index.delete([document_id("document6")])
     assert await _found(index, "added meanwhile")
     assert not compaction.done()  # otherwise this test shows nothing
@@ -60,11 +60,11 @@ async def test_what_changes_during_a_compaction_is_kept(tmp_path, early):
     (after,) = shards(tmp_path)
     assert after != before
     for _ in range(2):
-        assert await index.count() == POINTS
+        assert await index.count_points() == POINTS
         assert await _found(index, "added meanwhile")
         assert await _found(index, "document11999")
         assert not await _found(index, "document6")
-        (hits,) = await index.search([question("replaced meanwhile", limit=1)])
+        (hits,) = await index.search_points([question("replaced meanwhile", limit=1)])
         assert hits[0].document_id == document_id("document5")
         await index.close()
         index = await open_edge(tmp_path)
@@ -78,11 +78,11 @@ async def test_closing_does_not_wait_for_a_compaction(tmp_path, early):
     """The compaction is dropped, its copy removed, and the points are where they were."""
     index = await open_edge(tmp_path)
     (before,) = shards(tmp_path)
-    await index.upsert([point(f"document{number}") for number in range(POINTS)])
+    await index.upsert_points([point(f"document{number}") for number in range(POINTS)])
     await index.close()
     assert shards(tmp_path) == [before]
     index = await open_edge(tmp_path)
-    assert await index.count() == POINTS
+    assert await index.count_points() == POINTS
     await index.close()
 
 
@@ -95,15 +95,15 @@ async def test_a_compaction_that_fails_changes_nothing_and_is_tried_again(
     index = await open_edge(tmp_path)
     (before,) = shards(tmp_path)
     monkeypatch.setattr(edge.sys, "executable", "/bin/false")
-    await index.upsert([point(f"document{number}") for number in range(POINTS)])
-    await index.compacted()
+    await index.upsert_points([point(f"document{number}") for number in range(POINTS)])
+    await index.wait_compacted()
     assert "not compacted" in caplog.text
     assert shards(tmp_path) == [before]
     assert await _found(index, "document7")
     monkeypatch.undo()
     monkeypatch.setattr(edge, "MIN_NEW_POINTS", 100)
-    await index.upsert([point(f"more {number}") for number in range(100)])
-    await index.compacted()
+    await index.upsert_points([point(f"more {number}") for number in range(100)])
+    await index.wait_compacted()
     assert shards(tmp_path) != [before]
-    assert await index.count() == POINTS + 100
+    assert await index.count_points() == POINTS + 100
     await index.close()

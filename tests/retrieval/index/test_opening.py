@@ -32,14 +32,14 @@ async def test_a_rebuild_opens_the_next_index_beside_the_present_one(place):
     assert await list_indexes(place) == []
     present = await _open(place, FIRST_INDEX)
     coming = await _open(place, next_index_name(2), "other@1")
-    await present.upsert([point("a")])
-    await coming.upsert([point("a"), point("b")])
-    assert (await present.count(), await coming.count()) == (1, 2)
+    await present.upsert_points([point("a")])
+    await coming.upsert_points([point("a"), point("b")])
+    assert (await present.count_points(), await coming.count_points()) == (1, 2)
     assert await list_indexes(place) == ["vectors", "vectors-g2"]
     await present.close()
     await destroy_index(place, FIRST_INDEX)
     assert await list_indexes(place) == ["vectors-g2"]
-    assert await coming.count() == 2
+    assert await coming.count_points() == 2
     await coming.close()
 
 
@@ -60,7 +60,7 @@ async def test_an_index_of_another_store_is_neither_used_nor_listed_nor_destroye
     """The message has the setting that parts the two; what is in it stays."""
     ours, theirs = replace(place, owner="ours"), replace(place, owner="theirs")
     index = await _open(ours, FIRST_INDEX)
-    await index.upsert([point("a")])
+    await index.upsert_points([point("a")])
     await index.close()
     setting = "DATA_DIR" if isinstance(place, EdgePlace) else "QDRANT_PREFIX"
     for use in (
@@ -74,7 +74,7 @@ async def test_an_index_of_another_store_is_neither_used_nor_listed_nor_destroye
     assert await list_indexes(ours) == [FIRST_INDEX]
     await refuse_another_store(ours)
     index = await _open(ours, FIRST_INDEX)
-    assert await index.count() == 1
+    assert await index.count_points() == 1
     await index.close()
     await destroy_index(ours, FIRST_INDEX)
 

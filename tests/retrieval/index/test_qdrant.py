@@ -25,7 +25,7 @@ from retrieval.index.qdrant import (
     check_collection_model,
     check_metadata,
     is_too_old,
-    translate,
+    translate_error,
 )
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
@@ -54,7 +54,7 @@ def local(tmp_path):
 async def client(local):
     """A client of that store, open while the test runs."""
     connection = Connection(local)
-    with connection.doing("look") as client:
+    with connection.use_client("look") as client:
         yield client
     await connection.aclose()
 
@@ -116,9 +116,11 @@ async def test_points_go_in_batches_and_the_last_of_an_id_stands(local, client):
     index = await _open(local)
     count = 2 * POINTS_PER_CALL + 1
     points = [point(f"document {number}") for number in range(count)]
-    await index.upsert([point("document 0", "superseded"), *points, point("document 1", "last")])
-    assert await index.count() == count
-    (hits,) = await index.search([question("last", terms="", limit=1)])
+    await index.upsert_points(
+        [point("document 0", "superseded"), *points, point("document 1", "last")]
+    )
+    assert await index.count_points() == count
+    (hits,) = await index.search_points([question("last", terms="", limit=1)])
     assert hits[0].document_id == document_id("document 1")
     await index.close()
 
@@ -127,7 +129,7 @@ def test_the_best_of_several_shards_are_the_best_of_all():
     """Every shard has its own best; of all of them only the best of each side are kept."""
     maker = RequestMaker(shards=3)
     query = question("open a file", limit=2)
-    dense, sparse = maker.requests(query)
+    dense, sparse = maker.make_requests(query)
     assert dense.limit == sparse.limit == 12  # two of each side of three shards
     ids = [document_id(f"{number}") for number in range(8)]
     cosines = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
@@ -136,7 +138,7 @@ def test_the_best_of_several_shards_are_the_best_of_all():
         [_row(each, cosine) for each, cosine in zip(ids, cosines, strict=True)],
         [_row(each, score) for each, score in terms.items()],
     ]
-    hits = maker.hits(query, rows)
+    hits = maker.read_hits(query, rows)
     assert [(hit.document_id, hit.score) for hit in hits] == [
         (ids[0], 8.0),
         (ids[1], 0.0),
@@ -160,7 +162,7 @@ async def test_a_write_that_the_server_puts_off_is_no_success(local, client, mon
         monkeypatch.setattr(client, "upsert", put_off)
         monkeypatch.setattr(client, "delete", put_off)
         with pytest.raises(VectorIndexUnavailableError, match="sent again"):
-            await index.upsert([point("a")])
+            await index.upsert_points([point("a")])
         with pytest.raises(VectorIndexUnavailableError, match="sent again"):
             await index.delete([document_id("a")])
     await index.close()
@@ -212,7 +214,7 @@ async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
     """Its channel cancels it, which must not look as if somebody had cancelled the caller."""
     async with silence() as (port, asked):
         index = QdrantIndex(Connection(_server(port)), "made", dimension=DIMENSION, shards=1)
-        counting = asyncio.create_task(index.count())
+        counting = asyncio.create_task(index.count_points())
         await asked.wait()
         await index.close()
         with pytest.raises(VectorIndexError):
@@ -236,7 +238,7 @@ def test_every_error_of_a_server_names_its_cure(code, error, cure):
     """By gRPC's codes."""
     metadata = grpc.aio.Metadata()
     raised = grpc.aio.AioRpcError(grpc.StatusCode[code], metadata, metadata, details="because")
-    translated = translate(raised, what="search the vectors", where="qdrant:6334")
+    translated = translate_error(raised, what="search the vectors", where="qdrant:6334")
     assert type(translated) is error
     for part in ("cannot search the vectors at qdrant:6334", "because", cure):
         assert part in str(translated)
@@ -254,7 +256,7 @@ def test_a_full_disk_is_told_to_free_space(code, details):
     """Neither its log nor a rebuild would help; whatever code it has."""
     metadata = grpc.aio.Metadata()
     raised = grpc.aio.AioRpcError(grpc.StatusCode[code], metadata, metadata, details=details)
-    translated = str(translate(raised, what="add to the vectors", where="qdrant:6334"))
+    translated = str(translate_error(raised, what="add to the vectors", where="qdrant:6334"))
     assert "free space" in translated
     assert "rebuild" not in translated
 
@@ -314,6 +316,6 @@ async def test_the_scheme_says_whether_it_is_tls(url, where, tls):
     """A key alone does not: it is sent over what the address says."""
     connection = Connection(QdrantPlace(url, api_key=SECRET, grpc_port=7000))
     assert connection.where == where
-    with connection.doing("look") as client:
+    with connection.use_client("look") as client:
         assert client._client._https is tls
     await connection.aclose()

@@ -75,7 +75,7 @@ async def failing(
     """The client's own store, with faults."""
     place = QdrantPlace(f"local:{tmp_path / 'qdrant'}")
     connection = Connection(place)
-    with connection.doing("fail") as client:
+    with connection.use_client("fail") as client:
         yield place, Failing(client, monkeypatch)
     await connection.aclose()
 
@@ -91,11 +91,11 @@ async def test_a_large_write_that_breaks_in_the_middle_is_sent_again_as_a_whole(
         index = await QdrantIndex.open(place, name, dimension=DIMENSION, fingerprint="f")
         faults.fail_at(at, fault)
         with pytest.raises(VectorIndexUnavailableError, match="tried again"):
-            await index.upsert(points)
-        assert await index.count() < MANY or (at, fault) == (1, "after")
-        await index.upsert(points)
-        assert await index.count() == MANY
-        [[best, *_]] = await index.search([question("text 7")])
+            await index.upsert_points(points)
+        assert await index.count_points() < MANY or (at, fault) == (1, "after")
+        await index.upsert_points(points)
+        assert await index.count_points() == MANY
+        [[best, *_]] = await index.search_points([question("text 7")])
         assert best.document_id == document_id("text 7")
         await index.close()
 
@@ -128,8 +128,8 @@ async def test_the_learner_goes_on_after_a_fault_at_any_call(
             except VectorIndexUnavailableError:
                 refused += 1
         assert refused == (number >= 0)
-        documents = await store.knowledge.count(DOCUMENT.name)
-        assert await index.count() == documents
+        documents = await store.knowledge.count_rows(DOCUMENT.name)
+        assert await index.count_points() == documents
         await indexer.close()
         await index.close()
         await store.close()
@@ -145,7 +145,7 @@ async def test_the_learner_goes_on_after_a_fault_at_any_call(
 
 def test_every_filter_is_of_fields_that_have_an_index() -> None:
     """Strict mode refuses others, as Qdrant's own cloud has it."""
-    asked = [each for query in QUESTIONS for each in RequestMaker(shards=2).requests(query)]
+    asked = [each for query in QUESTIONS for each in RequestMaker(shards=2).make_requests(query)]
     named: set[str] = set()
 
     def look(value: Any) -> None:

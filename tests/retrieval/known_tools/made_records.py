@@ -91,7 +91,7 @@ def mended(
     failed.first_seen = failed.last_seen = NOW
     rule = failed.rule_to_update(edits)
     for number, session in enumerate(sessions):
-        rule.repaired(agents[number % len(agents)], session)
+        rule.add_repair(agents[number % len(agents)], session)
     return known
 
 

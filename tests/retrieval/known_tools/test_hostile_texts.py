@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from retrieval.answers.known_tools.common import estimate_tokens, plain
+from retrieval.answers.known_tools.common import estimate_tokens, visible_line
 from retrieval.answers.known_tools.pages import markdown_page, prompt_block
 from retrieval.knowledge.tool.record import ToolRecord
 from tests.retrieval.known_tools.hostile import records, texts
@@ -76,7 +76,7 @@ def test_the_page_renders_nothing_of_others(known: list[ToolRecord], budget: int
 @given(texts)
 def test_plain_text_is_one_visible_line(text: str) -> None:
     """No control, zero-width or bidirectional character is left, and no more than was allowed."""
-    shown = plain(text, 100, CLEAN)
+    shown = visible_line(text, 100, CLEAN)
     assert len(shown) <= 100
     assert shown.split("\n") == [shown]
     assert all(unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} for char in shown)
@@ -86,6 +86,6 @@ def test_a_secret_is_masked_also_in_parts() -> None:
     """Characters that cannot be seen go before secrets are looked for."""
     secret = "sk-live-abcdefghijklmnop1234"  # noqa: S105  # nobody's
     for said in (f"the token is {secret}", "token=" + "\u200b".join(secret)):
-        shown = plain(said, 200, CLEAN)
+        shown = visible_line(said, 200, CLEAN)
         assert secret not in shown
         assert "redacted" in shown

@@ -17,7 +17,7 @@ from retrieval.knowledge.patterns.consolidation import (
     Vector,
     subjects_of,
 )
-from retrieval.knowledge.patterns.groups import grouped, merged
+from retrieval.knowledge.patterns.groups import group_failures, merge_group
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.tool.causes import NO_CHANGES, Changes
 
@@ -90,5 +90,5 @@ def clustered(
         return FlatEmbedder(angles or {}, embedder)
 
     before = [each.model_copy(deep=True) for each in previous]
-    groups, _ = asyncio.run(grouped(TOOL, before, failures, open_model))
-    return [merged(each, lambda pattern, _: Lesson(pattern.leader)) for each in groups]
+    groups, _ = asyncio.run(group_failures(TOOL, before, failures, open_model))
+    return [merge_group(each, lambda pattern, _: Lesson(pattern.leader)) for each in groups]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from embeddings.protocol import Embedder
 from retrieval.knowledge.patterns.consolidation import Failure
-from retrieval.knowledge.patterns.groups import MAX_FAILURES, grouped
+from retrieval.knowledge.patterns.groups import MAX_FAILURES, group_failures
 from retrieval.knowledge.reading.faults import FaultKind
-from retrieval.knowledge.tool.causes import PlaceChange, changes_of, correction_of
+from retrieval.knowledge.tool.causes import PlaceChange, correction_of, find_place_changes
 from retrieval.knowledge.tool.repairs import RepairExample
 from tests.retrieval.patterns.failures import NOON, TOOL, clustered, failure
 
@@ -147,7 +147,7 @@ def test_what_repairs_have_in_common_is_told_without_values() -> None:
         RepairExample(failed, worked, [], "a", f"s{at}", f"e{at}", NOON)
         for at, (failed, worked) in enumerate(pairs)
     ]
-    assert changes_of(examples) == ISO
+    assert find_place_changes(examples) == ISO
     assert correction_of(ISO, {"date": "bad_format"}) == (
         "`date` must be written in the form that the tool states."
     )
@@ -162,14 +162,16 @@ async def no_model() -> Embedder:
 async def test_the_same_letters_need_no_vectors() -> None:
     """Masks, marks and case make no difference."""
     [before] = await asyncio.to_thread(clustered, [], [failure(1, "No route to <v>", count=2)])
-    groups, embedded = await grouped(TOOL, [before], [failure(2, "no route to: <n>!")], no_model)
+    groups, embedded = await group_failures(
+        TOOL, [before], [failure(2, "no route to: <n>!")], no_model
+    )
     assert ([len(each.failures) for each in groups], embedded) == ([1], 0)
 
 
 async def test_a_failure_without_kin_is_not_embedded() -> None:
     """There is nothing that it could be near to."""
     alone = [failure(1, BOUND), failure(2, "slow", category="timeout")]
-    groups, embedded = await grouped(TOOL, [], alone, no_model)
+    groups, embedded = await group_failures(TOOL, [], alone, no_model)
     assert (len(groups), embedded) == (2, 0)
 
 

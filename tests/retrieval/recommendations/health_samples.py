@@ -142,7 +142,7 @@ def about(
 ) -> dict[str, Recommendation]:
     """What is recommended about a tool, by kind."""
     workspace = around(tools, now=now)
-    subject = workspace.subject(TOOL, story.known)
+    subject = workspace.make_subject(TOOL, story.known)
     return {each.kind: each for each in recommendations_about(subject, workspace.registry)}
 
 
@@ -154,4 +154,4 @@ def priority(story: Story, *, now: datetime = NOW) -> float:
 def queue(workspace: Workspace, *stories: tuple[ToolKey, Story]) -> list[Recommendation]:
     """The queue of tools with these stories, as it is shown."""
     found = queue_of(workspace, [(tool, story.known) for tool, story in stories], [])
-    return [workspace.words.shown(each) for each in found]
+    return [workspace.words.show_recommendation(each) for each in found]

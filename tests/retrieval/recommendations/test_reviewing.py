@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from aftercall.models import PromotionStatus, VersionTrials
 from mongo.contents import StoredRecommendation
-from retrieval.answers.fitness.promotions import Counts, compare, fails_more
+from retrieval.answers.fitness.promotions import Counts, compare_failures, fails_more
 from retrieval.answers.recommendations.kinds import review_of
 from retrieval.answers.recommendations.queue import queue_of
 from tests.retrieval.recommendations.health_samples import NOW, around
@@ -17,7 +17,8 @@ def status(
     new, old = Counts(*evolved), Counts(*original)
     return PromotionStatus(
         namespace="translator", evolved_version=version, original_version="1.0.0",
-        inherited_quality=0.9, fails_more=fails_more(new, old), probability=compare(new, old),
+        inherited_quality=0.9, fails_more=fails_more(new, old),
+        probability=compare_failures(new, old),
         evolved=VersionTrials(version=version, successes=new.successes, failures=new.failures,
                               quality=0.9),
         original=VersionTrials(version="1.0.0", successes=old.successes, failures=old.failures,

@@ -88,7 +88,7 @@ async def test_another_generation_is_summed_anew(counted: Counted) -> None:
     """Also where its calls are as many as those of the one before it."""
     other = {hour - 2 if hour < HOUR else hour: n for hour, n in counted.successes.items()}
     await counted.store.open_generation(2)
-    await counted.store.switch(2, {})
+    await counted.store.switch_generation(2, {})
     counted.successes = {}
     await counted.check()
     await counted.count(other)
