@@ -81,11 +81,14 @@ def recalibrated(service: RunningService) -> int:
     return step.counts["workspaces"]
 
 
-@pytest.mark.parametrize(("outcome", "direction"), [("failure", -1), ("success", 1)])
+@pytest.mark.parametrize(("outcome", "least", "most"), [("failure", 0, 0.8), ("success", 0.95, 1)])
 def test_outcomes_move_the_confidence_of_their_workspace_and_of_no_other(
-    tmp_path: Path, outcome: str, direction: int
+    tmp_path: Path, outcome: str, least: float, most: float
 ) -> None:
-    """Down where suggestions failed and up where they held, for tools nobody asked about yet."""
+    """Not sure where suggestions failed, sure where they held, for tools not asked about yet.
+
+    Of the calls that succeeded 96 of 100 count as right, so confidences above that fall to it.
+    """
     with running(hashing_settings(tmp_path)) as service:
         follow(service, outcome, 60)
         before, other = best(service, "unseen"), elsewhere(service, "unseen")
@@ -95,7 +98,7 @@ def test_outcomes_move_the_confidence_of_their_workspace_and_of_no_other(
         assert recalibrated(service) == 1
         eventually(lambda: best(service, "unseen")["confidence"] != before["confidence"])
         after = best(service, "unseen")
-        assert (after["confidence"] - before["confidence"]) * direction > 0
+        assert least <= after["confidence"] <= most
         assert elsewhere(service, "unseen") == other
         status = service.client.get("/status").json()["calibration"]
         assert (status["source"], status["outcomes"]) == ("own", 60)

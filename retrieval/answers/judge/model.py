@@ -52,7 +52,8 @@ def stratum_of(vector: Sequence[float]) -> str:
         return OPEN_QUESTION
     kind = _CLASSES[int(vector[_PLACES["class"]])]
     schema = ("taken", "refused", "unknown")[int(vector[_PLACES["refused"]])]
-    words = [f"{kind}, {schema}"]
+    # What means something else is not proven by a schema that refused the call as sent.
+    words = [kind if kind == "semantic" else f"{kind}, {schema}"]
     if vector[_PLACES["bounds"]] and kind == "lossy":
         words = ["moved to a stated bound"]
     if any(vector[_PLACES[name]] for name in DOUBTS):
