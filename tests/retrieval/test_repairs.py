@@ -8,10 +8,10 @@ import pytest
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import NO_SOURCES
 from retrieval.knowledge.rewrites.inference import all_edits
+from retrieval.knowledge.tool.links import FirstCall
 from retrieval.knowledge.tool.repairs import (
     MAX_EXAMPLES,
     MAX_OF_ONE_AGENT,
-    FirstCall,
     LearnedRepair,
     RepairExample,
     add_example,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
@@ -127,3 +128,42 @@ def _value_sources(calls: Iterable[EarlierCall]) -> dict[str, list[JsonValue]]:
     for call in calls:
         sources.update(call.sources)
     return sources
+
+
+MAX_HEARD = 12
+"""Sessions that are remembered of a call that has to come first."""
+MAX_FIRST_CALLS = 8
+MAX_SHOWN = 3
+"""Executions that are named as evidence."""
+
+
+@dataclass(slots=True)
+class FirstCall:
+    """A tool that was called between a failure and the same call's success.
+
+    `parameters` states which of its parameters had the value of which of the failed call's, in
+    every session; `is_whole` that these were all that it was given.
+    """
+
+    tool_name: str
+    sessions: list[str] = field(default_factory=list)
+    parameters: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = True
+    execution_ids: list[str] = field(default_factory=list)
+
+    def learn_session(
+        self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str
+    ) -> None:
+        """Add one session, in place."""
+        same = {
+            name: next((other for other, mine in failed.items() if same_json(mine, value)), None)
+            for name, value in parameters.items()
+        }
+        found = {name: other for name, other in same.items() if other is not None}
+        if not self.sessions:
+            self.parameters = found
+        both = self.parameters.items() & found.items()
+        self.parameters = {name: other for name, other in found.items() if (name, other) in both}
+        self.is_whole = self.is_whole and len(self.parameters) == len(parameters)
+        self.sessions = [*(each for each in self.sessions if each != session), session][-MAX_HEARD:]
+        self.execution_ids = [*self.execution_ids, execution_id][-MAX_SHOWN:]

@@ -49,9 +49,6 @@ _IN_COMMON = 2 / 3
 _TOGETHER = 0.6
 """Share of the examples of one change that have another as well, for both to be one repair."""
 _MOST = 3
-MAX_HEARD = 12
-"""Sessions that are remembered of a call that has to come first."""
-MAX_FIRST_CALLS = 8
 _Difference: TypeAlias = tuple[set[Path], set[Path], set[Path]]  # new, gone and changed
 _DifferencesOf: TypeAlias = Callable[[int], _Difference]
 
@@ -88,38 +85,6 @@ def add_example(examples: list[RepairExample], new: RepairExample) -> None:
     dropped = {each.session for each in own[: max(0, len(own) - MAX_OF_ONE_AGENT)]}
     examples[:] = [each for each in kept if each.session not in dropped]
     drop_loudest(examples, MAX_EXAMPLES, lambda each: each.agent)
-
-
-@dataclass(slots=True)
-class FirstCall:
-    """A tool that was called between a failure and the same call's success.
-
-    `parameters` states which of its parameters had the value of which of the failed call's, in
-    every session; `is_whole` that these were all that it was given.
-    """
-
-    tool_name: str
-    sessions: list[str] = field(default_factory=list)
-    parameters: dict[str, str] = field(default_factory=dict)
-    is_whole: bool = True
-    execution_ids: list[str] = field(default_factory=list)
-
-    def learn_session(
-        self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str
-    ) -> None:
-        """Add one session, in place."""
-        same = {
-            name: next((other for other, mine in failed.items() if same_json(mine, value)), None)
-            for name, value in parameters.items()
-        }
-        found = {name: other for name, other in same.items() if other is not None}
-        if not self.sessions:
-            self.parameters = found
-        both = self.parameters.items() & found.items()
-        self.parameters = {name: other for name, other in found.items() if (name, other) in both}
-        self.is_whole = self.is_whole and len(self.parameters) == len(parameters)
-        self.sessions = [*(each for each in self.sessions if each != session), session][-MAX_HEARD:]
-        self.execution_ids = [*self.execution_ids, execution_id][-_MOST:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,11 @@ from retrieval.knowledge.rows.principals import (
     principal_of,
     remember_mark,
 )
-from retrieval.knowledge.tool.links import Links
+from retrieval.knowledge.tool.links import FirstCall, Links
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.tool.repairs import (
     MAX_EXAMPLES,
     CommonChange,
-    FirstCall,
     LearnedRepair,
     RepairExample,
     common_changes,
