@@ -162,7 +162,7 @@ async def test_a_store_that_is_away_is_no_empty_page(
     house: House, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """503, and not a word of the store's own; it is tried again for who comes later."""
-    target = house.context.store.events if what == "heads" else tools
+    target = house.context.store.events if what == "read_heads" else tools
     monkeypatch.setattr(target, what, away)
     answer = await house.get("/tools")
     assert answer.status_code == 503

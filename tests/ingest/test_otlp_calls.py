@@ -267,10 +267,10 @@ def test_arguments_where_a_schema_is_due_are_read(
     """Without `input.value` they are the call's, and no schema is made up."""
     values = {"openinference.span.kind": "tool", "tool.name": "t", "tool.parameters": said}
     [execution] = read(request(span(1, values)))
-    assert (execution.mask_parameters, execution.input_schema) == (parameters, None)
+    assert (execution.parameters, execution.input_schema) == (parameters, None)
     called = {**values, "tool_call.function.arguments": '{"city": "Rome"}'}
     [execution] = read(request(span(1, called)))
-    assert execution.mask_parameters == {"city": "Rome"}
+    assert execution.parameters == {"city": "Rome"}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_types_in_tool_parameters_are_no_arguments(read: ReadRequest, said: str)
     """Nor a schema, where they are none of an object."""
     values = {"openinference.span.kind": "TOOL", "tool.name": "t", "tool.parameters": said}
     execution, note = read(request(span(1, values)))
-    assert (execution.mask_parameters, execution.input_schema) == ({}, None)
+    assert (execution.parameters, execution.input_schema) == ({}, None)
     assert isinstance(note, Noted)
 
 
@@ -361,7 +361,7 @@ def test_a_call_whose_arguments_were_cut_off_counts(read: ReadRequest) -> None:
     """Exporters cut attributes of calls that were whole: the outcome is the span's own."""
     span = tool_span(1, more={"gen_ai.tool.call.arguments": '{"query": "cut o'})
     execution, note = read(request(span))
-    assert (execution.mask_parameters, execution.parameters_known) == ({}, False)
+    assert (execution.parameters, execution.parameters_known) == ({}, False)
     assert (execution.outcome, execution.arguments_text) == ("success", '{"query": "cut o')
     assert "1 of 1 calls begin as JSON objects" in note.message
     assert "raise OTEL_" in note.message

@@ -138,7 +138,7 @@ async def test_who_lost_the_lease_moves_no_cursor(where: str, *, is_forgotten: b
         assert cursor.position == 10
         [lease] = [each.lease for each in learner._leases._keepers.values()]
         newer = await store.leases.take_lease(
-            lease.mask_name, "another", await store.leases.read(lease.mask_name)
+            lease.name, "another", await store.leases.read(lease.name)
         )
         await store.knowledge.commit(Commit(WORKSPACE, lease=newer))
         if is_forgotten:

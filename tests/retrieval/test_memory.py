@@ -68,12 +68,12 @@ async def test_of_many_registered_tools_those_asked_about_are_read(
         row = Row(REGISTERED.name, tool_row(ToolKey("w", None, name)), names)
         await store.knowledge.commit(Commit("w", [row]))
     asked = [ToolKey("w", None, name) for name in ("b", "unknown")]
-    found = await Memory(store).registry_of("w", asked)
+    found = await Memory(store).read_registry_of("w", asked)
     assert [*found.by_id] == ["b"]
     assert [found.tool_name(each).tool_id for each in asked] == ["b", None]
     child = a_tool("b").tool.model_copy(update={"evolved_from": "a"})
     await put(store, StoredTool("w", child))
-    assert [*(await Memory(store).registry_of("w", asked)).by_id] == ["a", "b", "c"]
+    assert [*(await Memory(store).read_registry_of("w", asked)).by_id] == ["a", "b", "c"]
 
 
 async def learn_names(store: Store, *names: str) -> None:
@@ -101,7 +101,7 @@ async def test_of_many_registered_tools_one_is_read_by_its_name(
         await put(store, a_tool(name))
     await learn_names(store, *"abc")
     memory = Memory(store)
-    monkeypatch.setattr(memory, "tools", None)  # whoever reads all of them fails
+    monkeypatch.setattr(memory, "list_tools", None)  # whoever reads all of them fails
     assert await memory.find_tool(named["b"]) == a_tool("b")
     assert await memory.find_tool(named["d"]) is None
     for number in range(20):
@@ -160,7 +160,7 @@ async def test_tools_without_a_call_are_found_by_name(store: Store) -> None:
     await learn_names(store, *"abcd")
     used = Row(USED.name, tool_row(ToolKey("w", None, "b")), b"", rank=1)
     await store.knowledge.commit(Commit("w", [used]))
-    found = await Memory(store).uncalled_tools("w", 3)
+    found = await Memory(store).list_uncalled_tools("w", 3)
     assert [each.tool.tool_id for each in found] == ["a", "c"]
 
 

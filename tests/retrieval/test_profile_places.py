@@ -66,9 +66,9 @@ def test_a_renamed_or_missing_key_inside_a_list_shows_without_a_schema() -> None
         ["flightNumber"],
         ["flight_number"],
     )
-    assert view.mask_parameters["seat"] == ParameterView("seat", types=("integer",))
+    assert view.parameters["seat"] == ParameterView("seat", types=("integer",))
     contact = profile.inner_view(("contact",))
-    assert list(contact.mask_parameters) == ["name", "address"]
+    assert list(contact.parameters) == ["name", "address"]
     assert profile.make_view().parameters["flights"].item_types == ("object",)
     assert profile.inner_view(("flights",)) is None
     assert profile.inner_view(()) is None
@@ -82,7 +82,7 @@ def test_a_value_inside_a_list_that_an_error_names_is_refused_there() -> None:
     date = profile.profile_at("flights[].date")
     assert date.is_refused("2024-05-21")
     assert not date.is_refused("2024-05-20")
-    assert (date.count_successes, date.list_failures) == (0, 2)
+    assert (date.successes, date.failures) == (0, 2)
 
 
 def test_a_flood_of_names_takes_the_place_of_no_parameter_that_works() -> None:

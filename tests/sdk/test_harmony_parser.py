@@ -61,8 +61,8 @@ def real(payload: str, name: str = "functions.search", end: str = "<|call|>") ->
 def test_the_real_form_is_a_call(header: str, end: str, chunk: int) -> None:
     """Recipient in the role or the channel part, with or without a type, from any beginning."""
     (call,) = read(f'{header}{{"a":1}}{end}', chunk)
-    assert (call.find_tool, call.recipient) == ("search", "functions.search")
-    assert (call.fill_arguments, call.error_type) == ({"a": 1}, None)
+    assert (call.tool, call.recipient) == ("search", "functions.search")
+    assert (call.arguments, call.error_type) == ({"a": 1}, None)
 
 
 @pytest.mark.parametrize(
@@ -221,11 +221,11 @@ def test_an_oversized_payload_is_told_once_and_the_next_message_is_read() -> Non
     ):
         assert parser.feed(stream) == []
         (call,) = parser.feed("x" * 8192)
-        assert (call.find_tool, call.error_type) == (tool, TOO_LARGE)
+        assert (call.tool, call.error_type) == (tool, TOO_LARGE)
         assert parser.feed("y" * 100_000 + '"}}') == []
         after = [*parser.feed(f"<|call|>{real('{}')}{FINAL}x"), *parser.close()]
         assert [type(item) for item in after] == [HarmonyCall, HarmonyText]
-        assert after[0].fill_arguments == {}
+        assert after[0].arguments == {}
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 9])
@@ -301,7 +301,7 @@ def test_a_string_that_never_ends_costs_only_its_own_call(chunk: int) -> None:
     """It is cut at the first marker in it; all that follows is read, and no call is made of it."""
     stream = real('{"text": "broken') + real('{"b": 1}') + f"{FINAL}Done.<|return|>"
     first, *rest = read(stream, chunk)
-    assert (first.find_tool, first.error_type) == ("search", PARSE_ERROR)
+    assert (first.tool, first.error_type) == ("search", PARSE_ERROR)
     assert first.payload == '{"text": "broken'
     texts = [item.text for item in rest if isinstance(item, HarmonyText)]
     assert (len(texts), "".join(texts)) == (len(rest), '{"b": 1}Done.')

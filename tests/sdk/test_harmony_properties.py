@@ -160,7 +160,7 @@ def test_a_broken_call_takes_nothing_else_with_it(
     wires = [*(wire for wire, _ in before), broken, *(wire for wire, _ in after)]
     items = unnumbered(read(chunks_of("".join(wires), sizes), 8192))
     error = items.pop(len(before))
-    assert (error.find_tool, error.fill_arguments) == ("b", None)
+    assert (error.tool, error.arguments) == ("b", None)
     assert items == [item for _, item in [*before, *after]]
 
 

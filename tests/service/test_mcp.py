@@ -59,7 +59,7 @@ async def test_every_tool_end_to_end(service: RunningService, era: str) -> None:
     The newest client speaks without a session, an older one by its handshake.
     """
     async with opened(service, era) as client:
-        assert client.server_info.mask_name == "aftercall"
+        assert client.server_info.name == "aftercall"
         assert client.protocol_version == ("2026-07-28" if era == "auto" else "2025-11-25")
         assert "suggest_fix" in (client.instructions or "")
         await use_every_tool(client, service)

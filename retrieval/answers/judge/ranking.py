@@ -47,46 +47,60 @@ def judge(case: Case, scaling: Scaling) -> list[RankedProposal]:
     Repairs of sibling tools are tried only where no own proposal reaches `MIN_CONFIDENCE`, so they
     never change how sure another one is. Callers see the order of `answer`, which sorts again.
     """
-    ranked = _ranked(case, propose_changes(case), scaling)
+    ranked = _rank_proposals(case, propose_changes(case), scaling)
     if case.siblings and not any(each.estimate.probability >= MIN_CONFIDENCE for each in ranked):
-        return _ranked(case, propose_as_siblings(case), scaling)
+        return _rank_proposals(case, propose_as_siblings(case), scaling)
     return ranked
 
 
-def _ranked(case: Case, proposals: Iterable[Proposal], scaling: Scaling) -> list[RankedProposal]:
+def _rank_proposals(
+    case: Case, proposals: Iterable[Proposal], scaling: Scaling
+) -> list[RankedProposal]:
     check = None if case.schema is None else check_of(case.schema)
-    likeliest: dict[str, tuple[float, Proposal]] = {}
-    stated: dict[str, Proposal] = {}
-    for proposal in proposals:
-        if accepts(case, proposal, check):
-            own = likelihood(proposal)
-            if all(option.is_stated for option in proposal.options):
-                known = stated.get(proposal.key)
-                if known is None or own > likelihood(known):
-                    stated[proposal.key] = proposal
-            if proposal.key not in likeliest or own > likeliest[proposal.key][0]:
-                likeliest[proposal.key] = own, proposal
-    by_evidence = sorted(likeliest.values(), key=lambda each: (-each[0], each[1].key))
+    accepted = [proposal for proposal in proposals if accepts(case, proposal, check)]
+    if not accepted:
+        return []
+    by_evidence = _keep_likeliest(accepted)
+    stated = {each.key: each for each in _keep_likeliest(filter(_is_stated, accepted))}
     refused = -1.0
-    if case.schema is not None and by_evidence:
+    if case.schema is not None:
         refused = float(check is not None and not fits_schema(check, case.parameters))
     grounds = grounds_of(case)
     ranked = []
-    for place, (own, proposal) in enumerate(by_evidence[:_MOST_JUDGED]):
-        rival = by_evidence[1 if place == 0 else 0][0] if len(by_evidence) > 1 else 0.0
+    for proposal in by_evidence[:_MOST_JUDGED]:
         account = account_of(case.parameters, proposal.parameters, grounds)
-        odds = log(own / (1 - own)), log(own / (own + rival))
-        weighed = Weighed(proposal, account, *odds, bound(proposal), refused)
-        judged = _judged(case, weighed, scaling)
-        said = stated.get(proposal.key)
-        if said is not None and said is not proposal:
-            likely = likelihood(said)
-            odds = log(likely / (1 - likely)), log(likely / (likely + rival))
-            weighed = Weighed(said, account, *odds, bound(said), refused)
-            judged = _stays_stated(_judged(case, weighed, scaling), judged)
+        rival = next((likelihood(each) for each in by_evidence if each is not proposal), 0.0)
+        weighed = _weigh(proposal, account, rival, refused)
+        judged = _judge_weighed(case, weighed, scaling)
+        said = stated.get(proposal.key, proposal)
+        if said is not proposal:
+            weighed = _weigh(said, account, rival, refused)
+            judged = _stays_stated(_judge_weighed(case, weighed, scaling), judged)
         ranked.append(judged)
     ranked.sort(key=lambda each: (-each.estimate.shipped, each.proposal.key))
     return ranked
+
+
+def _keep_likeliest(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """Return the likeliest proposal of each parameters, the likeliest of all first."""
+    kept: dict[str, Proposal] = {}
+    for proposal in proposals:
+        known = kept.get(proposal.key)
+        if known is None or likelihood(proposal) > likelihood(known):
+            kept[proposal.key] = proposal
+    return sorted(kept.values(), key=lambda each: (-likelihood(each), each.key))
+
+
+def _is_stated(proposal: Proposal) -> bool:
+    return all(option.is_stated for option in proposal.options)
+
+
+def _weigh(proposal: Proposal, account: CallAccount, rival: float, refused: float) -> Weighed:
+    """Return a proposal with its odds, alone and next to its likeliest rival (0: none)."""
+    likely = likelihood(proposal)
+    odds = log(likely / (1 - likely))
+    lead = log(likely / (likely + rival))
+    return Weighed(proposal, account, odds, lead, bound(proposal), refused)
 
 
 def _stays_stated(stated: RankedProposal, learned: RankedProposal) -> RankedProposal:
@@ -114,7 +128,7 @@ def _stays_stated(stated: RankedProposal, learned: RankedProposal) -> RankedProp
     return replace(stated, proposal=proposal, estimate=estimate)
 
 
-def _judged(case: Case, weighed: Weighed, scaling: Scaling) -> RankedProposal:
+def _judge_weighed(case: Case, weighed: Weighed, scaling: Scaling) -> RankedProposal:
     proposal, signals = weighed.proposal, signals_of(case, weighed)
     spread = _Z * _SPREAD * _deviation(proposal)
     estimate = scaling.estimate_probability(shipped_model().log_odds(signals), spread)

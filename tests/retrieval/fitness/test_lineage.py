@@ -117,7 +117,7 @@ def test_of_several_originals_the_promotion_names_one_by_its_version() -> None:
         [promoted("n")],
     )
     found = original_of(registry, "n")
-    assert found.find_tool.tool_id == "b"
+    assert found.tool.tool_id == "b"
     assert candidates_of(registry, "n")[0].tool.tool_id == "b"
 
 

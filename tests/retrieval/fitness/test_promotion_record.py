@@ -60,4 +60,4 @@ def test_a_promotion_with_nothing_to_run_promotes_nobody() -> None:
     assert pair_of(Registry([original], [bare]), "x") is None
     assert pair_of(Registry([original], [made]), "x") is not None
     pair = pair_of(Registry([original, evolved], [bare]), "x")
-    assert (pair.evolved.tool.tool_id, pair.find_original.tool.tool_id) == ("x2", "x")
+    assert (pair.evolved.tool.tool_id, pair.original.tool.tool_id) == ("x2", "x")
