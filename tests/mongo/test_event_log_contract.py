@@ -430,6 +430,9 @@ async def test_any_event_comes_back_as_it_was(store: Store, events: list[Event])
     for event in read:
         assert await store.events.find_events(name, event.kind, [event.id]) == [event]
         assert event in await store.events.latest_events(name, event.kind, 9, tool=event.tool)
+        at = event.position
+        found = await store.events.latest_events(name, event.kind, 9, after=at - 1, before=at + 1)
+        assert found == [event]
         if event.session is not None:
             assert event in await store.events.latest_events(
                 name, event.kind, 9, sessions=[event.session]

@@ -210,6 +210,13 @@ def test_a_limit_under_another_name_is_another_call() -> None:
     assert account.change_class == "semantic"
 
 
+def test_a_sign_belongs_to_its_number() -> None:
+    """`-5` says five no more than `5` says minus five; in `item-5` the sign is a dash."""
+    assert account_of({"offset": "-5"}, {"offset": 5}, Grounds()).change_class == "semantic"
+    assert account_of({"offset": "-5"}, {"offset": -5}, Grounds()).change_class == "lossless"
+    assert recoding_between("item-5", 5, Place("item")) is not None
+
+
 def test_a_stated_bound_is_lossy_and_another_stated_value_semantic() -> None:
     """A clamp keeps the question; a value that somebody else states is another answer."""
 

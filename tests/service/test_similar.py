@@ -138,6 +138,22 @@ def test_of_tools_with_few_calls_any_number_is_kept(service: RunningService, too
     assert [one[0] is other[0] for one, other in zip(first, again, strict=True)] == [True] * 40
 
 
+def test_an_answer_reads_few_calls_and_a_question_all_of_them(
+    service: RunningService, tool: str
+) -> None:
+    """What was read of a tool for an answer is read again where more of it is asked for."""
+    learned(service, *(execution(toolName=tool, parameters={"query": f"q {n}"}) for n in range(9)))
+    calls, key = service.context.memory.calls, ToolKey("default", "rag-server", tool)
+    calls.clear_calls()
+    few = on_loop(service, calls.of_tool(key, 3))
+    assert len(few) == 3
+    assert len(on_loop(service, calls.of_tool(key))) == 9
+    learned(service, execution(toolName=tool, parameters={"query": "newest"}))
+    newest = on_loop(service, calls.of_tool(key, 3))
+    assert len(newest) == 10
+    assert newest[-1].position > few[-1].position
+
+
 def test_secrets_are_masked_in_what_is_held_against_a_question(
     service: RunningService, tool: str
 ) -> None:
