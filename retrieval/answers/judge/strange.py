@@ -49,21 +49,28 @@ def is_odd(case: Case, path: Path, value: str) -> bool:
     view, seen = case.view_parameter(name), case.observed_values(name)
     if view is not None and view.states_value(value):
         return False
-    is_new = not same_json(value_at(case.parameters, path), value)
+    if is_placeholder(value):
+        return True
     names = {word for step in path if isinstance(step, str) for word in words_of(step)}
-    is_free = not WORDS["free_text"].isdisjoint(names)
-    if is_placeholder(value) or (
-        is_new and (refers_by_words(value, name) or _is_place(case, path, value))
-    ):
+    is_new = not same_json(value_at(case.parameters, path), value)
+    if is_new and _is_odd_where_new(case, path, names, value):
         return True
-    if is_free:
-        is_block = "\n" in value and not _ASKS.isdisjoint(names)
-        return is_escaped(value) or (is_new and (is_encoded(value) or is_block))
-    if is_new and (is_encoded(value) or _COMMAND.search(value) or _names_parameters(case, value)):
-        return True
+    if not WORDS["free_text"].isdisjoint(names):
+        return is_escaped(value)
     if value == case.tool or is_marked(value) or _is_noted(names, seen, value):
         return True
     return _is_structure_where_none_is_due(case, name, value) or _is_misspelt(case, path, value)
+
+
+def _is_odd_where_new(case: Case, path: Path, names: set[str], value: str) -> bool:
+    """Return whether a text that the call did not have there stands for something else."""
+    if refers_by_words(value, str(path[0])) or _is_place(case, path, value) or is_encoded(value):
+        return True
+    if not WORDS["free_text"].isdisjoint(names):
+        return "\n" in value and not _ASKS.isdisjoint(names)
+    if _COMMAND.search(value):
+        return True
+    return _names_parameters(case, value)
 
 
 def _is_structure_where_none_is_due(case: Case, name: str, value: str) -> bool:
@@ -71,9 +78,13 @@ def _is_structure_where_none_is_due(case: Case, name: str, value: str) -> bool:
     form = format_of(value)
     is_usual = seen is not None and seen.formats.get(form, 0) > 0
     is_json = form == "json-text" and not (view and "json" in view.described_by)
+    if is_usual:
+        return False
+    if is_json:
+        return True
     bare = value.strip().rstrip(",")
-    is_structure = bare[:1] in "[({" and bare[-1:] in "])}" and not set("'\":").isdisjoint(bare)
-    return (is_json or is_structure) and not is_usual
+    is_enclosed = bare[:1] in "[({" and bare[-1:] in "])}"
+    return is_enclosed and not set("'\":").isdisjoint(bare)
 
 
 def _is_misspelt(case: Case, path: Path, value: str) -> bool:
@@ -123,16 +134,16 @@ def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
     Or of another form than all that is known at its place.
     """
     if len(path) > 1:
-        inner = case.profile.profile_at(written_place(path)) if case.profile is not None else None
-        return (
-            inner is not None and inner.successes > 0 and not fits_types(value, tuple(inner.types))
-        )
+        if case.profile is None:
+            return False
+        inner = case.profile.profile_at(written_place(path))
+        if inner is None or not inner.successes:
+            return False
+        return not fits_types(value, tuple(inner.types))
     name = str(path[0])
-    view, seen, known = (
-        case.view_parameter(name),
-        case.observed_values(name),
-        _known_texts(case, name),
-    )
+    view = case.view_parameter(name)
+    seen = case.observed_values(name)
+    known = _known_texts(case, name)
     if not isinstance(value, str) or is_redacted(value):
         return False
     has_examples = view is not None and _EXAMPLES.search(view.description) is not None
@@ -140,9 +151,10 @@ def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
         return value not in map(str, view.stated_values)
     if seen is None or len(known) < _FEW or value in known:
         return False
+    if seen.successes >= _OFTEN * len(seen.values):
+        return True
     forms = set(map(outline_text, known))
-    is_closed = seen.successes >= _OFTEN * len(seen.values)
-    return is_closed or (len(forms) <= _FORMS and outline_text(value) not in forms)
+    return len(forms) <= _FORMS and outline_text(value) not in forms
 
 
 def _known_texts(case: Case, name: str) -> list[str]:
