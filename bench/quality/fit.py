@@ -118,7 +118,7 @@ async def _ask_kinds(
     """The mistakes of all families that are not kept for the end, likewise in folds."""
     older, _ = split(world.dataset.sessions())
     for outside, inside in folds(older, 2):
-        asked = kinds.trials(world, inside, kinds.of_world(world, kinds.FITTED_BY_TREES))[::stride]
+        asked = kinds.trials(world, inside, kinds.of_world(world, kinds.FITTED_BY_JUDGE))[::stride]
         for with_schema in (True, False):
             async with open_brain(embedder) as brain:
                 taught = await history(world.dataset, outside, with_schema=with_schema)

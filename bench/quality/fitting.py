@@ -1,8 +1,8 @@
-"""Fitting what is shipped: priors and weights of confidence, and the classifier's head.
+"""Fitting what is shipped: priors, the judge's points, and the classifier's head.
 
 Priors by kind of edit are Beta counts, drawn towards 0.7 as if `_SHRINK` trials had been seen there
 (empirical Bayes), and no surer than `_MOST` trials, so that a workspace's own evidence can move
-them. The weights are those of a logistic regression (scikit-learn, L2).
+them. The points are sums of boosted stumps (scikit-learn), scaled by a logistic regression.
 """
 
 import hashlib

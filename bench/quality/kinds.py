@@ -56,7 +56,7 @@ KEPT = (
 )  # fmt: skip
 """Families of final tables: other kinds than those developed on, on other tools, in other voices.
 Their steps measure them once, at the end; nobody looks at them before. Of those kept before the
-latest the trees have learned since."""
+latest the judge was fitted on since."""
 LAST = SIXTH.names(kept=True)
 """Those of them that nobody has seen."""
 FROZEN = "45d0d69"
@@ -89,8 +89,8 @@ FITTED = (
     *FRESH,
 )
 """Families that the weights of confidence are fitted on; of other sessions than are measured."""
-FITTED_BY_TREES = tuple(name for name in (*FITTED, *UNFITTED, *KEPT) if name not in LAST)
-"""Those that the trees are fitted on: all but the kept half of the latest batch."""
+FITTED_BY_JUDGE = tuple(name for name in (*FITTED, *UNFITTED, *KEPT) if name not in LAST)
+"""Those that the judge is fitted on: all but the kept half of the latest batch."""
 MOST = 12
 """Trials of a kind in a world."""
 MOST_MIXED = 60
