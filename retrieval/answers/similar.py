@@ -19,7 +19,6 @@ from retrieval.knowledge.session.recent_calls import (
     CallQuestion,
     RecentCall,
     rank_calls,
-    word_cosines,
     words_of_call,
 )
 from retrieval.knowledge.tool.profile import ToolProfile
@@ -119,13 +118,10 @@ async def like_calls(
     those that it recorded. From another agent's calls only values that are common knowledge are
     shown, and the types of the others.
     """
-    latest: dict[bytes, RecentCall] = {}
-    for recent in await memory.calls.of_tool(tool, 2 * _COMPARED):
-        if recent.outcome == "success" and only_of in (None, recent.principal):
-            latest[recent.what] = recent
-    calls = list(latest.values())[-_COMPARED:]
-    cosines = word_cosines(calls, words_of_call(parameters, context))
-    order = sorted(zip(cosines, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
+    worked = await memory.calls.find_worked(tool, only_of, _COMPARED, 2 * _COMPARED)
+    cosines = worked.find_cosines(words_of_call(parameters, context))
+    by_likeness = zip(cosines, worked.calls, strict=True)
+    order = sorted(by_likeness, key=lambda each: (-each[0], -each[1].position))
     alike = {call.execution_id: cosine for cosine, call in order[:_IN_ANSWER] if cosine >= _LEAST}
     profile, _ = profile_for(await memory.read_knowledge(tool), None, agent)
     found = []

@@ -97,6 +97,10 @@ class Suggester:
     _unsaved: dict[str, tuple[IssuedSuggestion, str]] = field(default_factory=dict, init=False)
     """By id, with their principals."""
     _saving: asyncio.Task[None] | None = field(default=None, init=False)
+    _named_alike: tuple[list[ToolKey], dict[ToolKey, list[ToolKey]]] | None = field(
+        default=None, init=False
+    )
+    """The tools that were called, and for each that was asked about which may be its siblings."""
 
     async def suggest(
         self,
@@ -227,7 +231,12 @@ class Suggester:
         """Return what repaired such an error on siblings of a tool."""
         called = await self.memory.list_called(tool.workspace, _MAX_CALLED)
         found = []
-        for other in may_be_siblings(tool, called):
+        if self._named_alike is None or self._named_alike[0] is not called:
+            self._named_alike = called, {}
+        alike = self._named_alike[1]
+        if tool not in alike:
+            alike[tool] = may_be_siblings(tool, called)
+        for other in alike[tool]:
             known = await self.memory.read_knowledge(other)
             names = case.view.parameters if case.view is not None else ()
             sibling = known and sibling_of(

@@ -211,6 +211,8 @@ class Memory:
             AXIS_CLUSTERS: _Cache(_MAX_WORKSPACES),
             CALIBRATION: _Cache(_MAX_TOOLS),
         }
+        self._called: _Cache[list[ToolKey]] = _Cache(_MAX_WORKSPACES)
+        """The tools used last, by how many."""
         self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
         self._names: _Cache[Registry] = _Cache(_MAX_TOOLS)
@@ -273,9 +275,13 @@ class Memory:
         return (await self._tools_of_name(tool)).find_named(tool, principal)
 
     async def list_called(self, workspace: str, limit: int) -> list[ToolKey]:
-        """Tools that were called, the latest used first; not cached."""
-        rows = await self._store.knowledge.scan_rows(workspace, USED.name, limit, by="rank")
-        return [tool_of_row(workspace, row.key) for row in rows]
+        """Return the tools that were called, the latest used first; not to be changed."""
+        if (known := self._called.get(workspace, str(limit))) is None:
+            seen = self._called.changes
+            rows = await self._store.knowledge.scan_rows(workspace, USED.name, limit, by="rank")
+            known = [tool_of_row(workspace, row.key) for row in rows]
+            self._called.put(workspace, str(limit), known, seen)
+        return known
 
     async def list_tools(self, workspace: str) -> list[StoredTool]:
         """Return all registered tools of a workspace, by id; not to be changed by the caller."""
@@ -443,6 +449,8 @@ class Memory:
         for kind, key in rows:
             if kind in self._rows:
                 self._rows[kind].forget_key(workspace, key)
+            elif kind == USED.name:
+                self._called.clear_items()
 
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
         """Note that a tool was put, or deleted when `after` is missing, once that is durable."""
@@ -474,7 +482,7 @@ class Memory:
         self._serials = None
 
     def _clear_rows(self) -> None:
-        for cache in self._rows.values():
+        for cache in (*self._rows.values(), self._called):
             cache.clear_items()
 
     async def follow_changes(self) -> None:

@@ -176,7 +176,7 @@ def test_words_that_few_calls_have_weigh_most() -> None:
         for name in ("otter", "badger", "heron")
     ]
     words = recent_calls.words_of_call({"query": "badger"}, None)
-    cosines = recent_calls.word_cosines(calls, words)
+    cosines = recent_calls.WordIndex(calls).find_cosines(words)
     assert max(cosines) == cosines[1]
     assert cosines[1] > 2 * cosines[0]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import Outcome
+from aftercall.tables import keep_latest
 from embeddings.protocol import Embedder
 from embeddings.text import call_text, terms_text
 from mongo.contents import StoredExecution, execution_of
@@ -43,6 +44,8 @@ _DIGITS = 6
 _MAX_WORDS = 4_000
 """Characters of a call whose words count."""
 _DIGEST = 8
+_MAX_ASKERS = 4
+"""Principals that alone hear of their own calls, for whom the words of a tool are kept weighed."""
 _EMBEDDED = 16
 """Calls of the most common words that are embedded for a question: 40 ms of MiniLM, once each."""
 
@@ -104,6 +107,8 @@ class _OfTool:
     """Position up to which the log was looked through."""
     calls: dict[tuple[Outcome, str, str, bytes], RecentCall] = field(default_factory=dict)
     """By outcome, principal, agent and what it states, the latest last."""
+    worked: "dict[tuple[str | None, int], WordIndex]" = field(default_factory=dict)
+    """The latest that worked, by the principal that recorded them and how many."""
 
 
 class RecentCalls:
@@ -118,12 +123,38 @@ class RecentCalls:
     async def of_tool(self, tool: ToolKey, most: int = MAX_READ) -> Sequence[RecentCall]:
         """Return the calls of a tool, of each agent those that differ, the latest last.
 
+        `most` as in `find_worked`.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        return list((await self._read_tool(tool, most)).calls.values())
+
+    async def find_worked(
+        self, tool: ToolKey, only_of: str | None, number: int, most: int
+    ) -> "WordIndex":
+        """Return the latest calls of a tool that worked, a `number` of different ones at most.
+
+        With `only_of`, a principal, those that it recorded.
+
         Of a tool that is not kept the latest `most` are read, fewer than `MAX_READ` only where they
         are among the latest events of the log.
 
         Raises:
             StoreError: the log cannot be read.
         """
+        known = await self._read_tool(tool, most)
+        if (index := known.worked.get((only_of, number))) is None:
+            latest = {
+                call.what: call
+                for call in known.calls.values()
+                if call.outcome == "success" and only_of in (None, call.principal)
+            }
+            index = WordIndex(list(latest.values())[-number:])
+            keep_latest(known.worked, (only_of, number), index, _MAX_ASKERS)
+        return index
+
+    async def _read_tool(self, tool: ToolKey, most: int) -> _OfTool:
         known = self._tools.get(tool)
         if known is None or known.depth < most:
             known = _OfTool(most)
@@ -136,7 +167,7 @@ class RecentCalls:
             known = await asyncio.to_thread(_keep_calls, calls, known.depth) if found else known
             known.scanned = max([head, *(call.position for call in found)])
             self._tools[tool] = known
-        return list(known.calls.values())
+        return known
 
     def clear_calls(self) -> None:
         """Forget everything: calls may have been erased."""
@@ -205,7 +236,7 @@ async def rank_calls(
     alone decide which calls are embedded, at least `limit`. Among equal ones the latest comes
     first.
     """
-    shared = word_cosines(calls, question.words)
+    shared = WordIndex(list(calls)).find_cosines(question.words)
     order = sorted(zip(shared, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
     chosen = order[: max(limit, _EMBEDDED)]
     lacking = [call for _, call in chosen if call.vector is None]
@@ -217,19 +248,30 @@ async def rank_calls(
     return sorted(ranked, key=lambda each: (-each[1], -each[0].position))[:limit]
 
 
-def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[float]:
-    """Return the cosine of words with each call's, 0 to 1, weighed by their rarity (IDF)."""
-    in_calls = Counter(chain.from_iterable(call.words for call in calls))
-    most = len(calls) + 1
-    weights = {word: math.log(1 + most / (n + 0.5)) ** 2 for word, n in in_calls.items()}
-    new = math.log(1 + most / 0.5) ** 2  # of a word that none of them has
-    asked = math.sqrt(math.fsum(weights.get(word, new) for word in words))
-    cosines = []
-    for call in calls:
-        length = asked * math.sqrt(math.fsum(map(weights.__getitem__, call.words)))
-        common = math.fsum(map(weights.__getitem__, call.words & words))
-        cosines.append(round(common / length, _DIGITS) if length else 0.0)
-    return cosines
+class WordIndex:
+    """Calls with the weights of their words, by rarity (IDF)."""
+
+    def __init__(self, calls: Sequence[RecentCall]) -> None:
+        self.calls = calls
+        in_calls = Counter(chain.from_iterable(call.words for call in calls))
+        most = len(calls) + 1
+        self._weights = {word: math.log(1 + most / (n + 0.5)) ** 2 for word, n in in_calls.items()}
+        self._new = math.log(1 + most / 0.5) ** 2
+        """Of a word that none of them has."""
+        self._lengths = [math.sqrt(self._weigh(call.words)) for call in calls]
+
+    def find_cosines(self, words: frozenset[str]) -> list[float]:
+        """Return the cosine of words with each call's, 0 to 1."""
+        known = self._weights.keys() & words
+        asked = math.sqrt(self._weigh(known) + self._new * (len(words) - len(known)))
+        cosines = []
+        for call, length in zip(self.calls, self._lengths, strict=True):
+            common = self._weigh(call.words & known)
+            cosines.append(round(common / (asked * length), _DIGITS) if asked * length else 0.0)
+        return cosines
+
+    def _weigh(self, words: Iterable[str]) -> float:
+        return math.fsum(map(self._weights.__getitem__, words))
 
 
 def _call_likeness(call: RecentCall, question: CallQuestion, by_words: float) -> float:
