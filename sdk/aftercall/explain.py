@@ -140,7 +140,7 @@ def explain_fault(fault: Any) -> str:
         # Pydantic's words for a text that another check came before: "items after validation".
         return f"must have at most {fault['ctx']['max_length']:,} characters"
     message = str(fault["msg"]).partition(" or instance of ")[0].replace(" after validation", "")
-    return re.sub(r"^(?:Value error, |Input |String |List )", "", message)
+    return re.sub(r"^(?:Value error, |Input |String |List )|, unable to parse .*", "", message)
 
 
 def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> str:

@@ -62,7 +62,6 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(
         ("serve|--linger|-1", 2, "--linger: '-1' is not a number from 0 to"),
         ("export|x|--flat|--tool|", 2, "--tool: the name is empty"),
         ("forget|--agent|", 2, "--agent: the name is empty"),
-        ("known-tools|--max-tokens|3", 2, "'3' is not a whole number from 50 to 100,000"),
         ("recommendations dismiss|x|--reason|" + "a" * 2_001, 2, "2,000 characters at most"),
     ],
 )

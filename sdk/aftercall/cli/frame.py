@@ -68,6 +68,8 @@ def read_number(
             number = int(text) if whole else float(text)
         except ValueError:
             number = math.nan
+        if not text.isascii():  # digits of other scripts are a mistake of the keyboard
+            number = math.nan
         if not least <= number <= most or (above and number == least):
             raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {kind} {bounds}")
         return number

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from aftercall.cli import Command, read_name, read_number
+from aftercall.cli import Command
 from aftercall.cli.status import add_service
 from aftercall.client import Client
 
@@ -13,17 +13,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tool",
         metavar="ID",
-        type=read_name,
         action="append",
         default=[],
         help="a registered id, else a recorded name or server/name; may be repeated "
         "(default: all tools)",
     )
-    parser.add_argument("--namespace", metavar="N", type=read_name, help="the tools that serve it")
+    parser.add_argument("--namespace", metavar="N", help="the tools that serve it")
     parser.add_argument(
         "--max-tokens",
         metavar="N",
-        type=read_number(50, 100_000),
+        type=int,
         default=2_000,
         help="at most this many tokens, 50 to 100,000 (default: 2000)",
     )
