@@ -55,7 +55,7 @@ class LearningProcess:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """Number of the process."""
         return self._process.pid
 
     async def learn_batch(
