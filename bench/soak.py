@@ -449,7 +449,7 @@ def sample(side: Side, every_s: float) -> None:
 def exported(server: Server) -> dict[str, Counter[str]]:
     """How often each id is in the log, by kind."""
     file = server.folder / "export.gz"
-    if server.run("export", str(file)) != 0:
+    if server.run("export", "--force", str(file)) != 0:
         raise RuntimeError("aftercall export failed")
     found: dict[str, Counter[str]] = defaultdict(Counter)
     with gzip.open(file, "rt", encoding="utf-8") as lines:

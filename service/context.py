@@ -30,6 +30,7 @@ from retrieval.answers.suggest import Suggester
 from retrieval.index.protocol import VectorIndex
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.patterns.cohesion import CohesionRules
+from service.databases import opened_control
 from service.journal import open_journal
 from service.keys import ANYBODY, Access, Keyring, open_keyring, quorum_of
 from service.learning import Learning, Relearning, open_learning
@@ -37,7 +38,7 @@ from service.lifecycle import Attention, OnPhase, Shared, keep_doing
 from service.metrics import ServiceMetrics
 from service.nightly import open_nightly
 from service.settings import Settings
-from service.stores import open_stores, opened_control
+from service.stores import open_stores
 
 CacheT = TypeVar("CacheT")
 _RELEARN_S = 60.0

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pydantic_settings.exceptions import SettingsError
 
 from aftercall.errors import ConfigurationError
-from aftercall.explain import nearest_name
+from aftercall.explain import explain_fault, nearest_name
 from aftercall.files import default_data_folder
 from aftercall.models.base import field_descriptions
 from service.settings import Settings
@@ -84,12 +84,16 @@ def read_settings() -> Settings:
     return Settings.model_validate(found.model_dump())
 
 
-def explain_settings(error: ValidationError) -> str:
-    """Return what is wrong with which variable, in one line; values are not repeated."""
-    problems = (
-        f"{PREFIX}{'_'.join(str(part).upper() for part in fault['loc'][:2])}: {fault['msg']}"
-        for fault in error.errors(include_input=False, include_url=False)
-    )
+def explain_settings(error: ValidationError, options: Mapping[str, str] | None = None) -> str:
+    """Return what is wrong with which variable, in one line; values are not repeated.
+
+    `options` has the option of the command line that gave a field, such as `server_port`.
+    """
+    problems = []
+    for fault in error.errors(include_input=False, include_url=False):
+        field = "_".join(map(str, fault["loc"][:2]))
+        name = (options or {}).get(field, f"{PREFIX}{field.upper()}")
+        problems.append(f"{name}: {explain_fault(fault)}")
     return "; ".join(problems)
 
 

@@ -20,12 +20,12 @@ from ingest.batches import CachedLearner, LearnedBatch, LearnerEndedError, Place
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
 from mongo.records import Cursor, Lease
+from service.databases import opened_store
 from service.environment import read_settings
 from service.lifecycle import COMMAND_PATIENCE_S, end_process, spare_collector
 from service.logs import configure_logging
 from service.processes import start_process
 from service.settings import Settings
-from service.stores import opened_store
 
 _LENGTH_BYTES = 8
 _START_S = 60.0
@@ -55,7 +55,7 @@ class LearningProcess:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """Number of the process."""
         return self._process.pid
 
     async def learn_batch(

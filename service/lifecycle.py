@@ -9,8 +9,9 @@ import math
 import os
 import random
 import signal
+import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,11 +20,7 @@ from aftercall.errors import AftercallError
 from aftercall.files import GATEWAYS_LOCK
 from aftercall.places import try_lock, unlock_file
 from aftercall.process import ended_by_signals
-from embeddings.protocol import EmbeddingError
 from ingest import pacing
-from ingest.seed import SeedCorpusError
-from mongo.errors import StoreError, StoreUnavailableError
-from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableError
 from service.logs import log_event
 
 logger = logging.getLogger(__name__)
@@ -270,7 +267,7 @@ async def when_it_answers(
     while True:
         try:
             return await opened()
-        except (StoreUnavailableError, VectorIndexUnavailableError) as error:
+        except _imported_errors(_AWAY) as error:
             now = time.monotonic()
             if patience_s is not None and now + pause - began > patience_s:
                 raise
@@ -346,12 +343,31 @@ class CannotOpenError(AftercallError):
     """A store, the model or the index cannot be opened; the message names the cure."""
 
 
+_AWAY = (
+    ("mongo.errors", "StoreUnavailableError"),
+    ("retrieval.index.protocol", "VectorIndexUnavailableError"),
+)
+_CANNOT_OPEN = (
+    ("mongo.errors", "StoreError"),
+    ("retrieval.index.protocol", "VectorIndexError"),
+    ("embeddings.protocol", "EmbeddingError"),
+    ("ingest.seed", "SeedCorpusError"),
+)
+"""Modules and their errors. One that is not imported has raised none, and a command that needs no
+index spares itself half a second."""
+
+
+def _imported_errors(places: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
+    imported = ((sys.modules.get(module), name) for module, name in places)
+    return tuple(getattr(module, name) for module, name in imported if module is not None)
+
+
 @contextmanager
 def shorten_errors(data_dir: Path) -> Iterator[None]:
     """Turn known errors into one line for the command line; nothing else is caught."""
     try:
         yield
-    except (StoreError, VectorIndexError, EmbeddingError, SeedCorpusError) as error:
+    except _imported_errors(_CANNOT_OPEN) as error:
         raise CannotOpenError(" ".join(str(error).split())) from error
     except OSError as error:
         place = error.filename or data_dir

@@ -15,11 +15,12 @@ from ingest.nightly_steps import STEPS
 from mongo.protocol import Store
 from retrieval.knowledge.memory import Memory
 from service.archive import refuse_half_imported
+from service.databases import opened_store
 from service.lifecycle import COMMAND_PATIENCE_S, keep_doing
 from service.logs import log_event
 from service.processes import run_process
 from service.settings import Settings
-from service.stores import opened_embedder, opened_store
+from service.stores import opened_embedder
 
 logger = logging.getLogger(__name__)
 SETTLE = timedelta(minutes=10)

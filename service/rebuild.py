@@ -12,7 +12,7 @@ from mongo.errors import StoreInUseError
 from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name, refuse_another_store
 from retrieval.index.protocol import EdgePlace, VectorIndex
-from service import stores
+from service import databases, stores
 from service.archive import refuse_half_imported
 from service.cli.options import say_seldom
 from service.forget import learned_without
@@ -80,11 +80,11 @@ async def opened_beside(settings: Settings, say: Callable[[str], None]) -> Async
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(
-                stores.opened_store(settings, patience_s=COMMAND_PATIENCE_S)
+                databases.opened_store(settings, patience_s=COMMAND_PATIENCE_S)
             )
         except StoreInUseError:
             say(f"a service runs on {settings.data.dir}: it goes on answering and learning")
-            store = await stack.enter_async_context(stores.opened_store(settings, beside=True))
+            store = await stack.enter_async_context(databases.opened_store(settings, beside=True))
         yield store
 
 

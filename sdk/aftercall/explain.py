@@ -102,8 +102,8 @@ def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
     if fault["type"] == "extra_forbidden":
         return f"unknown parameter `{name}`; see /docs for those there are"
     if name:
-        return f"{name}: {_fault_problem(fault)}"
-    return _fault_problem(fault)
+        return f"{name}: {explain_fault(fault)}"
+    return explain_fault(fault)
 
 
 def _fault_sentence(fault: Any, model: type[BaseModel]) -> str:
@@ -112,20 +112,35 @@ def _fault_sentence(fault: Any, model: type[BaseModel]) -> str:
         return _unknown_field(fault["loc"], model)
     if fault["type"] == "string_unicode":  # without a path when it is a field's own name
         return f"{path or 'a field name'}: contains a lone surrogate, which is not Unicode text"
-    message = _fault_problem(fault)
+    message = explain_fault(fault)
     if path:
         return f"{path}: {message}"
     return message
 
 
-def _fault_problem(fault: Any) -> str:
+_PATTERNS = {
+    "A-Za-z0-9._-": "should begin with a letter or digit, and have letters, digits, `.`, `_` and "
+    "`-` alone, at most 64",
+    "https?": "should be an address that begins with http:// or https://",
+}
+"""A part of a field's pattern, and what the pattern asks for in words."""
+
+
+def explain_fault(fault: Any) -> str:
+    """Return what one of pydantic's faults asks for, without the field and the value."""
     if fault["type"] == "missing":
         return "is missing"
+    if fault["type"] == "string_too_short" and fault["ctx"]["min_length"] == 1:
+        return "should not be empty"
+    if fault["type"] == "string_pattern_mismatch":
+        pattern = fault["ctx"]["pattern"]
+        words = (text for part, text in _PATTERNS.items() if part in pattern)
+        return next(words, f"should be of the form {pattern}")
     if fault["type"] == "too_long" and fault["ctx"]["field_type"] == "Value":
         # Pydantic's words for a text that another check came before: "items after validation".
         return f"must have at most {fault['ctx']['max_length']:,} characters"
-    message = str(fault["msg"]).partition(" or instance of ")[0]
-    return message.removeprefix("Value error, ").removeprefix("Input ")
+    message = str(fault["msg"]).partition(" or instance of ")[0].replace(" after validation", "")
+    return re.sub(r"^(?:Value error, |Input |String |List )|, unable to parse .*", "", message)
 
 
 def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> str:

@@ -8,11 +8,11 @@ from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
 from retrieval.knowledge.rows.log import count_rows, lag_s
 from service.api.reflection import find_missing
 from service.context import Lifecycle
+from service.databases import where_store_is
 from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, log_store_answers, metrics_page, read_agreement
 from service.middleware import access_of
 from service.requests import Read, check_scope
-from service.stores import where_store_is
 from service.version import VERSION
 
 router = APIRouter(tags=["service"])

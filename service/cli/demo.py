@@ -2,11 +2,10 @@
 
 import argparse
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aftercall.cli import Command
+from aftercall.cli import Command, read_number
 from aftercall.explain import how_to_install
 from service.cli.options import say_line
 
@@ -38,13 +37,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="play a history of simulated agents and tools, then serve its dashboard",
     )
     group.add_argument(
-        "--days", type=_read_between(1, 366), metavar="N", help="UTC days, up to today (30)"
+        "--days", type=read_number(1, 366), metavar="N", help="UTC days, up to today (30)"
     )
     group.add_argument(
-        "--calls", type=_read_between(1, 20_000), metavar="N", help="calls per day, about (250)"
+        "--calls", type=read_number(1, 20_000), metavar="N", help="calls per day, about (250)"
     )
     group.add_argument(
-        "--seed", type=_read_between(0, 2**31), metavar="N", help="same seed, same history (7)"
+        "--seed", type=read_number(0, 2**31), metavar="N", help="same seed, same history (7)"
     )
     group.add_argument(
         "--exit",
@@ -97,18 +96,6 @@ def _find_misused(args: argparse.Namespace) -> str | None:
     if args.history and args.svg:
         return "--svg is for the demo without --history; leave out one of them"
     return None
-
-
-def _read_between(least: int, most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
-        if not least <= number <= most:
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is no whole number from {least:,} to {most:,}"
-            )
-        return number
-
-    return read
 
 
 command = Command(

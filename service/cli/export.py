@@ -3,12 +3,14 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from aftercall.cli import Command
+from aftercall.cli import Command, read_name
 from aftercall.errors import ConfigurationError
 from service.cli.options import (
     add_common,
+    add_force,
     note_in_audit,
     read_moment,
+    refuse_existing,
     run,
     say_line,
     say_seldom,
@@ -33,14 +35,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE",
         help="packed by gzip; - writes to stdout",
     )  # fmt: skip
+    add_force(parser)
     parser.add_argument(
-        "--workspace", metavar="NAME", help="only this one; all if left out (--flat: default)"
+        "--workspace",
+        metavar="NAME",
+        type=read_name,
+        help="only this one; all if left out (--flat: default)",
     )
     flat = parser.add_argument_group("one execution a line")
     flat.add_argument("--flat", action="store_true", help="executions alone, in the wire's form")
     flat.add_argument("--since", metavar="TIME", type=read_moment, help="calls from this time on")
     flat.add_argument("--until", metavar="TIME", type=read_moment, help="calls before this time")
-    flat.add_argument("--tool", metavar="[SERVER/]NAME", help="calls of this tool")
+    flat.add_argument("--tool", metavar="[SERVER/]NAME", type=read_name, help="calls of this tool")
     flat.add_argument("--outcome", choices=("success", "failure"))
     add_common(parser)
 
@@ -51,6 +57,7 @@ def _run_export(args: argparse.Namespace) -> int:
         raise ConfigurationError(
             "an archive holds all of a store: --since, --until, --tool and --outcome go with --flat"
         )
+    refuse_existing(args)
     settings = start(args)
     if args.flat:
         number = run(settings, _export_flat(settings, args.file, args.workspace, chosen))
@@ -68,8 +75,8 @@ async def _export_archive(
 ) -> "tuple[Header, dict[str, int]]":
     from aftercall.models import ALL_WORKSPACES  # heavy imports wait: `--help` loads this module
     from service.archive import ArchiveWriter, open_written
+    from service.databases import opened_store
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.stores import opened_store
 
     progress = say_seldom(say_line)
     async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
@@ -89,10 +96,10 @@ async def _export_flat(
     """Write the executions of a workspace; return how many there were."""
     from service.archive import open_written, refuse_half_imported
     from service.context import open_redactor
+    from service.databases import opened_store
     from service.flat import Chosen, flat_lines
     from service.keys import DEFAULT_WORKSPACE
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.stores import opened_store
 
     workspace = workspace or DEFAULT_WORKSPACE
     number, progress = 0, say_seldom(say_line)

@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from aftercall.cli import Command
+from aftercall.cli import Command, read_name
 from aftercall.errors import ConfigurationError
 from service.cli.options import add_common, note_in_audit, read_moment, run, say_line, start
 
@@ -26,9 +26,9 @@ If it is killed, run it again.
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _DESCRIPTION
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--agent", metavar="NAME", help="all calls of this agent")
-    parser.add_argument("--session", metavar="ID", help="all calls of this session")
-    parser.add_argument("--key", metavar="ID", help="all that came with this key")
+    parser.add_argument("--agent", type=read_name, metavar="NAME", help="all calls of this agent")
+    parser.add_argument("--session", type=read_name, metavar="ID", help="all calls of this session")
+    parser.add_argument("--key", type=read_name, metavar="ID", help="all that came with this key")
     parser.add_argument(
         "--before",
         metavar="TIME",
@@ -38,7 +38,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--everything", action="store_true", help="all of a workspace; its keys and the audit stay"
     )
-    parser.add_argument("--workspace", metavar="NAME", help="of this workspace (default: default)")
+    parser.add_argument(
+        "--workspace", type=read_name, metavar="NAME", help="of this workspace (default: default)"
+    )
     add_common(parser)
 
 
@@ -87,8 +89,8 @@ async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
     """Remove the words from the spools of this user's recorders for the service."""
     from aftercall.recording.recorder import forget_waiting
     from aftercall.running import BASE_URL
+    from service.databases import opened_control
     from service.keys import DEFAULT_WORKSPACE
-    from service.stores import opened_control
 
     async with opened_control(settings) as control:
         keys = [e.id for e in await control.list_keys() if e.workspace in (whose.workspace, "*")]

@@ -327,8 +327,8 @@ def _print_counts(counts: "dict[str, int]") -> None:
 async def _restore_archive(settings: "Settings", stream: io.BufferedReader) -> dict[str, int]:
     from aftercall.models import ALL_WORKSPACES
     from service.archive import ArchiveReader, import_store
+    from service.databases import opened_store
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.stores import opened_store
 
     reader, progress = ArchiveReader(stream), say_seldom(say_line)
     async with opened_store(settings, patience_s=COMMAND_PATIENCE_S) as store:

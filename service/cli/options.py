@@ -26,6 +26,23 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
 
 
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add `--force`, which lets a command that writes FILE replace one that is there."""
+    parser.add_argument("--force", action="store_true", help="replace FILE if it is there already")
+
+
+def refuse_existing(args: argparse.Namespace) -> None:
+    """Keep a command from replacing its FILE by mistake.
+
+    Raises:
+        ConfigurationError: FILE is there already, and `--force` was not given.
+    """
+    if not args.force and Path(args.file).exists():
+        raise ConfigurationError(
+            f"{args.file} is there already: name another file, or add --force to replace it"
+        )
+
+
 def read_moment(text: str) -> datetime:
     """Return the time that an argument names; one without a zone is the machine's."""
     try:
@@ -43,6 +60,9 @@ def start(args: argparse.Namespace) -> "Settings":
     configure_logging(settings.log)
     spare_collector()
     return settings
+
+
+_OPTIONS = {"server_host": "--host", "server_port": "--port", "data_dir": "--data-dir"}
 
 
 def settings_from(args: argparse.Namespace) -> "Settings":
@@ -66,7 +86,7 @@ def settings_from(args: argparse.Namespace) -> "Settings":
             },
         )
     except ValidationError as error:
-        raise ConfigurationError(explain_settings(error)) from None
+        raise ConfigurationError(explain_settings(error, _OPTIONS)) from None
 
 
 def run(settings: "Settings", work: Coroutine[Any, Any, T]) -> T:
@@ -81,9 +101,9 @@ def run(settings: "Settings", work: Coroutine[Any, Any, T]) -> T:
 
 async def note_in_audit(settings: "Settings", workspace: str, action: str, subject: str) -> None:
     """Add to the audit what was done at the console."""
+    from service.databases import opened_control
     from service.keys import CONSOLE, Keyring, bootstrap_key
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.stores import opened_control
 
     async with opened_control(settings, patience_s=COMMAND_PATIENCE_S) as store:
         await Keyring(store, bootstrap_key(settings)).note_action(

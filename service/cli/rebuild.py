@@ -26,10 +26,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_rebuild(args: argparse.Namespace) -> int:
+    from service.databases import where_store_is
     from service.rebuild import (
         rebuild_store,
     )  # heavy imports wait: `aftercall --help` loads this module
-    from service.stores import where_store_is
 
     settings = start(args)
     done = run(settings, rebuild_store(settings, say_line))

@@ -7,16 +7,16 @@ import gc
 import sys
 import time
 
-from aftercall.cli import Command
+from aftercall.cli import Command, read_name, read_number
 from service.cli.options import add_common, say_line, start
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--host", type=read_name, help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks one (8799)")
     parser.add_argument(
         "--linger",
-        type=float,
+        type=read_number(0, _LONGEST_LINGER_S, whole=False),
         metavar="SECONDS",
         help="stop this long after the last `aftercall gateway` on this machine left; gateways "
         "start the service with it (default: stay)",
@@ -24,6 +24,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
+_LONGEST_LINGER_S = 86_400 * 365
+"""A year; who wants longer leaves it out."""
 _MALLOC = {-8: 2, -3: 1_000_000}
 """Parameters of glibc's `mallopt`: two arenas, for what a thread freed in its own serves no other
 (20 MiB while a history is recorded); and what is larger goes back when it is freed (50 MiB of a
@@ -53,10 +55,11 @@ def _run_serve(args: argparse.Namespace) -> int:
     from aftercall.running import listed_service
     from ingest.pacing import SWITCH_S
     from service.context import Context
+    from service.databases import where_store_is
     from service.environment import check_serving
     from service.lifecycle import shorten_errors
     from service.server import serve_app
-    from service.stores import where_index_is, where_store_is
+    from service.stores import where_index_is
     from service.version import VERSION
 
     sys.setswitchinterval(SWITCH_S)

@@ -133,7 +133,7 @@ def test_service_worker_and_nightly_run_as_the_compose_file_says(stack: Stack) -
 PENDING = """
 import asyncio
 from service.environment import read_settings
-from service.stores import opened_store
+from service.databases import opened_store
 from retrieval.knowledge.rows.log import count_rows
 
 async def main():

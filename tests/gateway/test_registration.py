@@ -37,8 +37,8 @@ def tool(name: str, description: str = "") -> mcp_types.Tool:
 
 
 @asynccontextmanager
-async def running(registry: Registry) -> AsyncIterator[ToolRegistrar]:
-    registrar = ToolRegistrar(registry, check_every_s=0.02)
+async def running(registry: Registry, check_every_s: float = 0.02) -> AsyncIterator[ToolRegistrar]:
+    registrar = ToolRegistrar(registry, check_every_s=check_every_s)
     task = asyncio.create_task(registrar.run())
     try:
         yield registrar
@@ -71,6 +71,18 @@ async def test_a_service_that_was_away_is_told_everything_again() -> None:
         await until(lambda: registrar._is_away)
         registry.is_away = False
         await until(lambda: sorted(registry.told) == ["s.a", "s.a", "s.b"])
+
+
+async def test_a_service_that_was_started_is_told_at_once() -> None:
+    """Not when it is looked at next, which may be seconds later."""
+    registry = Registry()
+    registry.is_away = True
+    async with running(registry, check_every_s=600) as registrar:
+        registrar.offer_tools("s", [tool("a")])
+        await until(lambda: registrar._is_away)
+        registry.is_away = False
+        registrar.look_again()
+        await until(lambda: registry.told == ["s.a"])
 
 
 async def test_a_tool_that_the_service_refuses_does_not_hold_up_the_others(

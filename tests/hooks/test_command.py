@@ -144,3 +144,22 @@ def test_command_and_service_agree_on_the_transcripts() -> None:
     assert with_rules == TRANSCRIPT_EVENTS.keys()
     for name, events in TRANSCRIPT_EVENTS.items():
         assert set(events) <= {each.name for each in read_client(name).events}
+
+
+def test_a_client_without_hooks_is_answered_by_those_that_have_some(
+    service: RunningService, tmp_path: Path
+) -> None:
+    """In one plain line at each call, also after a service was away; a wrong option likewise."""
+    away = ("nope", "--service", "http://127.0.0.1:9")
+    hook(tmp_path, *away, payload={"hook_event_name": "PreToolUse"})
+    for _ in range(2):
+        asked = ("nope", "--service", service.url)
+        code, printed, said = hook(tmp_path, *asked, payload={"hook_event_name": "PreToolUse"})
+        assert (code, printed) == (0, "")
+        assert said.startswith("aftercall: `aftercall hook nope`: there are no hooks of that name")
+        assert all(name in said for name in client_names())
+        assert "{" not in said
+    said = hook(tmp_path, "codex", "--nope", "x", payload={})[2]
+    assert said.startswith(
+        "aftercall: --nope is no option of `aftercall hook`; there are --service"
+    )

@@ -24,10 +24,11 @@ from service.archive import (
     open_written,
 )
 from service.cli.forget import forget_now
+from service.databases import opened_store
 from service.forget import Forgotten, state_of
 from service.rebuild import rebuild_store
 from service.settings import DataSettings, EmbeddingSettings, IndexingSettings, Settings
-from service.stores import Stores, open_stores, opened_store
+from service.stores import Stores, open_stores
 from tests.ingest.histories import BEGIN, WORKSPACE, differences, history
 
 DAYS, RETENTION = 40.0, timedelta(days=30)

@@ -14,6 +14,8 @@ from aftercall import cli
 from aftercall.cli import frame
 from aftercall.cli.status import show_duration
 from aftercall.errors import ConfigurationError
+from aftercall.recording.recorder import count_waiting
+from aftercall.recording.spool import Spool
 from tests.sdk.loopback import Loopback, answer
 
 AFTERCALL = str(Path(sys.executable).parent / "aftercall")
@@ -180,6 +182,28 @@ def test_status_is_readable(
     told = capsys.readouterr().out
     assert told.startswith("{" if option else f"Aftercall 0.1.0 at {service.url}: ready")
     assert [each for each in shown if each not in told] == []
+
+
+def test_status_names_calls_that_were_recorded_without_a_key(
+    service: Loopback,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No recorder with a key sends them; calls of the own key are sent by the next one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("AFTERCALL_API_KEY", f"ac_{'0' * 16}_{'x' * 43}")
+    for known_as, lines in (("", [b"{}"] * 3), ("0" * 16, [b"{}"] * 2)):
+        _, folder = count_waiting(service.url, known_as)
+        Spool(folder, max_bytes=1_000).append(lines)
+    assert run("status", "--service", service.url) == 0
+    own, foreign = (
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("  not sent yet")
+    )
+    assert f"2 calls wait in {folder};" in own
+    bare = count_waiting(service.url, "")[1]
+    assert "3 calls that were recorded without a key" in foreign
+    assert f"`aftercall import {bare}` records them with your key" in foreign
 
 
 def test_without_a_service_status_names_the_cure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -222,8 +222,11 @@ def test_the_commands_show_keep_a_copy_and_undo(tmp_path: Path, capsys: Any) -> 
     assert "gateway" in file.read_text()
     assert link.is_symlink()
     assert (tmp_path / "claude_desktop_config.json.before-aftercall").read_text() == text
+    capsys.readouterr()
     assert command_line("install", "--client", str(file), "--yes") == 0
-    assert "nothing to change" in capsys.readouterr().out
+    again = capsys.readouterr().out.splitlines()
+    assert (again[0], again[-1]) == (str(file), "  nothing to change")
+    assert all(line.endswith("left as it is: it is Aftercall's own") for line in again[1:-1])
     assert command_line("uninstall", "--client", str(file), "--yes") == 0
     shown = capsys.readouterr().out
     assert file.read_text() == text

@@ -34,9 +34,9 @@ from service.archive import (
     open_written,
     refuse_half_imported,
 )
+from service.databases import opened_store
 from service.environment import environment_of
 from service.settings import Settings
-from service.stores import opened_store
 from tests.mongo.mongo_server import SharedMongo, missing
 from tests.mongo.store_samples import make_event
 from tests.service.running_service import (

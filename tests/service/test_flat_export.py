@@ -53,7 +53,9 @@ def service(folder: Path, sent: list[Json]) -> Iterator[RunningService]:
 def exported(folder: Path, *arguments: str, name: str = "flat.jsonl") -> list[Json]:
     """The lines that the command writes, beside the service."""
     target = folder / name
-    status = main(["export", "--flat", "--data-dir", str(folder / "data"), *arguments, str(target)])
+    status = main(
+        ["export", "--flat", "--force", "--data-dir", str(folder / "data"), *arguments, str(target)]
+    )
     assert status == 0
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     text = gzip.decompress(target.read_bytes()) if name.endswith(".gz") else target.read_bytes()

@@ -178,7 +178,7 @@ def test_vectors_of_another_model_or_none_are_refused_and_rebuild_is_the_cure(
 @pytest.mark.parametrize(
     ("arguments", "environ", "said"),
     [
-        (("--port", "99999"), {}, "AFTERCALL_SERVER_PORT"),
+        (("--port", "99999"), {}, "--port: should be less than or equal to 65535"),
         (("--host", "no.such.host.invalid"), {}, "--host"),
         (("--host", "a" * 80), {}, "--host"),  # longer than a label of a host name may be
         ((), {"AFTERCALL_EMBEDDING_MODEL": "no-such-model"}, "all-MiniLM-L6-v2"),

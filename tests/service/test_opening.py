@@ -10,10 +10,11 @@ import pytest
 from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailableError
 from retrieval.index.protocol import VectorIndexUnavailableError
 from retrieval.knowledge.rows.log import StoreCounts
+from service.databases import where_store_is
 from service.lifecycle import when_it_answers
 from service.metrics_page import explain_difference
 from service.settings import Settings
-from service.stores import is_remote, where_index_is, where_store_is
+from service.stores import is_remote, where_index_is
 from tests.service.running_service import hashing_settings
 
 # Waiting for a server

@@ -13,9 +13,9 @@ from aftercall.redaction import Redactor
 from ingest.intake import Intake
 from retrieval.knowledge.rows.log import count_rows
 from service.context import open_context
+from service.databases import opened_store
 from service.environment import environment_of
 from service.settings import Settings
-from service.stores import opened_store
 from tests.mongo.mongo_server import SharedMongo
 from tests.service.running_service import aftercall, execution, finished, hashing_settings
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from aftercall.cli.frame import Command, discover_commands, one_line, read_name
+    from aftercall.cli.frame import Command, discover_commands, one_line, read_name, read_number
 
-__all__ = ["Command", "discover_commands", "main", "one_line", "read_name"]
+__all__ = ["Command", "discover_commands", "main", "one_line", "read_name", "read_number"]
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:

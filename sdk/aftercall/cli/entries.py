@@ -124,7 +124,7 @@ def wrap_servers(
         made, note = _wrap_entry(name, entry, url_key, run, more)
         return made, url_key, note
 
-    return _with_each(bare, keys, form, wrap_entry)
+    return _with_each(bare, keys, form, wrap_entry, before=content)
 
 
 def unwrap_servers(
@@ -145,13 +145,21 @@ def wrapped_names(
     ]
 
 
-def _with_each(content: Content, keys: Keys, form: EntryForm, edit: Edit) -> Changed:
+def _with_each(
+    content: Content, keys: Keys, form: EntryForm, edit: Edit, before: Content | None = None
+) -> Changed:
+    """Return the content with each entry edited; no line about one that stays as it was before."""
     changed, lines = deepcopy(content), []
-    for holder, name, entry in list(_walk_entries(changed, keys)):
+    former = list(_walk_entries(content if before is None else before, keys))
+    for (holder, name, entry), (*_, old) in zip(
+        list(_walk_entries(changed, keys)), former, strict=True
+    ):
         usual, url_key = form.usual_form(entry)
         made, url_key, note = edit(name, usual, url_key)
         if made != usual:
-            _put_entry(holder, name, entry, form.write_entry(entry, made, url_key))
+            written = form.write_entry(entry, made, url_key)
+            note = "" if written == old else note
+            _put_entry(holder, name, entry, written)
         lines += [f"  {one_line(name)}{note}"] if note else []
     return changed, lines
 

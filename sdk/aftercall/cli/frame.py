@@ -5,6 +5,7 @@ A command is an object of the form of `Command`, named in the entry point group
 """
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -50,6 +51,30 @@ def read_name(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("the name is empty")
     return text
+
+
+def read_number(
+    least: float, most: float, *, whole: bool = True, above: bool = False
+) -> Callable[[str], float]:
+    """Return the type of arguments that are a number from `least` to `most`.
+
+    It gives an int where `whole`, else a float; `least` itself is no such number if `above`.
+    """
+    kind = "a whole number" if whole else "a number"
+    bounds = f"above {least:,}, at most {most:,}" if above else f"from {least:,} to {most:,}"
+
+    def read(text: str) -> float:
+        try:
+            number = int(text) if whole else float(text)
+        except ValueError:
+            number = math.nan
+        if not text.isascii():  # digits of other scripts are a mistake of the keyboard
+            number = math.nan
+        if not least <= number <= most or (above and number == least):
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {kind} {bounds}")
+        return number
+
+    return read
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,11 +25,17 @@ _MAX_BODY = 8 * 1024 * 1024
 _TAIL = 96 * 1024
 """Bytes of the end of a transcript: some twenty calls."""
 _OPTIONS = ("--service", "--key-file", "--mode", "--except")
+_NEVER_WORKS = (404, 422)
+"""Answers to a client or an option that does not exist; the message lists those that do."""
 TRANSCRIPT_EVENTS = {"codex": ("PreToolUse", "PostToolUse"), "qwen": ("UserPromptSubmit",)}
 """Events at which the client's transcript states more than the payload: exit codes, failed patches
 and calls that were refused before any hook."""
 TRANSCRIPT = "aftercallTranscript"
 """The member of a payload that holds the end of the transcript, as text."""
+
+
+class _UsageError(Exception):
+    """The command line is wrong."""
 
 
 def run_hook(words: list[str]) -> int:
@@ -47,6 +53,8 @@ def run_hook(words: list[str]) -> int:
         if body and (answer := _ask_service(client, body, given)):
             sys.stdout.buffer.write(answer)
             sys.stdout.flush()
+    except _UsageError as problem:
+        _print_line(str(problem))
     except Exception as problem:  # noqa: BLE001  # a hook never stands in the way of a call
         _print_line(f"{type(problem).__name__}: {problem}")
     return 0
@@ -56,10 +64,11 @@ def _read_options(words: list[str]) -> dict[str, list[str]]:
     given: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     for name, value in zip(words[::2], words[1::2], strict=False):
         if name not in given:
-            raise ValueError(f"{name} is no option of `aftercall hook`")
+            options = ", ".join(_OPTIONS)
+            raise _UsageError(f"{name} is no option of `aftercall hook`; there are {options}")
         given[name].append(value)
     if len(words) % 2:
-        raise ValueError(f"{words[-1]} needs a value")
+        raise _UsageError(f"{words[-1]} needs a value")
     return given
 
 
@@ -116,14 +125,23 @@ def _ask_service(client: str, body: bytes, given: dict[str, list[str]]) -> bytes
     except OSError as problem:
         _say_once(f"no service at {url} ({problem}): calls go on without Aftercall")
         return b""
+    if status in _NEVER_WORKS:
+        _print_line(f"`aftercall hook {client}`: {_read_refusal(answer)}")
+        return b""
     if status != 200:
-        shown = answer[:200].decode("utf-8", "replace")
-        _say_once(f"the service at {url} answered {status}: {shown}")
+        _say_once(f"the service at {url} answered {status}: {_read_refusal(answer)}")
         return b""
     _forget_said()
     if answer.strip() in (b"", b"{}", b"null"):
         return b""
     return answer
+
+
+def _read_refusal(answer: bytes) -> str:
+    """Return the message of a service's error, or the beginning of what else answered."""
+    with suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(answer)["error"]["message"])
+    return answer[:200].decode("utf-8", "replace")
 
 
 def _post_body(url: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:

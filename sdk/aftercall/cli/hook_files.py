@@ -37,6 +37,8 @@ def add_hooks(content: Content, hooks: HookPlace, command: Sequence[str]) -> Cha
         if not isinstance(groups, list):
             return content, [f"  hooks: left as they are: `{event}` is no list"]
         groups.append({"hooks": [deepcopy(ours)]})
+    if changed == content:
+        return changed, []
     return changed, [f"  hooks at {', '.join(hooks.events)}\n    + {line}"]
 
 

@@ -151,7 +151,7 @@ def _run_install(args: argparse.Namespace) -> int:
             left_out = [word for name in dict.fromkeys(behind) for word in ("--except", name)]
             words = [*command, "hook", job.client.name, *more, *left_out]
             changed, told = add_hooks(changed, job.hooks, words)
-            lines += [*told, *([f"  {job.hooks.note}"] if job.hooks.note else [])]
+            lines += [*told, *([f"  {job.hooks.note}"] if told and job.hooks.note else [])]
         return changed, lines
 
     code = _change_files(args, change_content)

@@ -16,6 +16,8 @@ from aftercall.models import Recommendation, RecommendationList, RecommendationS
 from aftercall.toolbox import AsyncToolbox
 
 _MAX_SHOWN = 1_000
+_LONGEST_REASON = 2_000
+"""Characters that `RecommendationChange.reason` takes."""
 _STATES = ("open", "taken", "done", "dismissed", "all")
 _ACTIONS: dict[str, tuple[RecommendationState, str]] = {
     "take": ("taken", "say that somebody works on one"),
@@ -30,7 +32,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state", choices=_STATES, help="only those in that state (default: open and taken)"
     )
-    parser.add_argument("--tool", metavar="TOOL", help="only those about a tool or a namespace")
+    parser.add_argument(
+        "--tool", metavar="TOOL", type=read_name, help="only those about a tool or a namespace"
+    )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     actions = parser.add_subparsers(metavar="ACTION", dest="action")
 
@@ -44,6 +48,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, (_, text) in _ACTIONS.items():
         add_action(name, text).add_argument(
             "--reason",
+            type=_read_reason,
             required=name == "dismiss",
             help="stays with it" if name == "dismiss" else "stays with it; optional",
         )
@@ -62,6 +67,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     evolve.add_argument(
         "--key-from", metavar="VARIABLE", help="the environment variable that holds the API's key"
     )
+
+
+def _read_reason(text: str) -> str:
+    if len(text) > _LONGEST_REASON:
+        raise argparse.ArgumentTypeError(f"it may have {_LONGEST_REASON:,} characters at most")
+    return text
 
 
 def _run_command(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 from aftercall import errors
 from aftercall.cli import Command, discover_commands
@@ -9,6 +10,7 @@ from aftercall.cli.hook_files import installed_hooks
 from aftercall.client import Client
 from aftercall.client.transport import service_url
 from aftercall.explain import HOW_TO_SERVE
+from aftercall.recording.recorder import count_waiting
 from aftercall.running import BASE_URL, URL_VARIABLE
 
 
@@ -72,10 +74,24 @@ def _run_command(args: argparse.Namespace) -> int:
     lines += [f"  {'left out by calls':<22} {said}" for said in status.missing]
     for name, note in installed_hooks():
         lines.append(f"  {'hooks of':<22} {name}{'   (' + note + ')' if note else ''}")
+    lines += [f"  {'not sent yet':<22} {text}" for text in _unsent_calls(client)]
     if status.problem:
         lines.append(f"  {'PROBLEM':<22} {status.problem}")
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
+
+
+def _unsent_calls(client: Client) -> Iterator[str]:
+    """Yield a line for each spool of this user that holds calls for the service."""
+    number, folder = count_waiting(client.base_url, client.key_id)
+    if number:
+        yield f"{number:,} calls wait in {folder}; the next recorder or gateway sends them"
+    number, folder = count_waiting(client.base_url, "")
+    if number and client.key_id:
+        yield (
+            f"{number:,} calls that were recorded without a key wait in {folder}: "
+            f"`aftercall import {folder}` records them with your key; then delete the folder"
+        )
 
 
 def add_service(

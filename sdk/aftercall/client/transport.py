@@ -187,11 +187,13 @@ def checked_base_url(given: str | None) -> httpx2.URL:
         url = httpx2.URL(base_url)
     except (httpx2.InvalidURL, TypeError) as error:
         raise errors.ConfigurationError(
-            f"base_url is no URL: {error}; an example: {BASE_URL}"
+            f"the service's address (base_url, --service or {URL_VARIABLE}) is no URL: {error}; "
+            f"an example: {BASE_URL}"
         ) from error
     if url.scheme not in {"http", "https"} or not url.host:
         raise errors.ConfigurationError(
-            "base_url must start with http:// or https:// and name a host, such as " + BASE_URL
+            f"the service's address (base_url, --service or {URL_VARIABLE}) must start with "
+            f"http:// or https:// and name a host, such as {BASE_URL}"
         )
     return url
 

@@ -120,7 +120,8 @@ class GatewayConfig:
         try:
             content = read_jsonc(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{path}: cannot be read: {error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigurationError(f"{path}: cannot be read: {reason}") from error
         except ValueError as error:
             raise ConfigurationError(f"{path}: {error}") from error
         return cls.from_dict(content, source=str(path))

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
@@ -348,6 +349,8 @@ def build_gateway(
         )
         learned.serve_clients(gateway, upstreams.announcer.announce_change)
         upstreams.beside.append(learned.run)
+    if start is not None:
+        upstreams.beside.append(partial(upstreams.register_after, start))
     upstreams.front.serve_clients(gateway)
     upstreams.announcer.serve_clients(gateway)
     BesideTools(upstreams.servers, upstreams.announcer.bus).serve_clients(gateway)
@@ -423,6 +426,11 @@ class _Upstreams:
         server = self._configured.get(server_name or "")
         return server.handling_of.get(tool_name, server.handling) if server else ToolHandling()
 
+    async def register_after(self, start: ServiceStart) -> None:
+        """Register the tools as soon as a service that is being started answers."""
+        await start.wait_settled()
+        self._registrar.look_again()
+
     def _take_list(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
         self._registrar.offer_tools(server_name, tools)
         upstream = next(each for each in self.servers if each.name == server_name)
@@ -492,6 +500,10 @@ class ToolRegistrar:
     def offer_tools(self, server_name: str, listed: Sequence[mcp_types.Tool]) -> None:
         """Take the tools of a server over; those that are new or changed are registered."""
         self._offered[server_name] = listed
+        self._changed.set()
+
+    def look_again(self) -> None:
+        """Look at the service now: it was started, or is back."""
         self._changed.set()
 
     async def _take_offers(self) -> None:

@@ -292,6 +292,15 @@ def _service_folder(base_url: str, known_as: str) -> str:
     return f"{host}-{sha256(said.encode()).hexdigest()[:8]}"
 
 
+def count_waiting(base_url: str, known_as: str) -> tuple[int, Path]:
+    """Return how many calls wait in the spool for a service and a key, and its folder.
+
+    `known_as` is the id of the key; empty for calls that were recorded without one.
+    """
+    folder = state_folder() / _service_folder(base_url, known_as)
+    return (Spool(folder, max_bytes=1).count_waiting() if folder.is_dir() else 0), folder
+
+
 def forget_waiting(base_url: str, known_as: str, is_gone: Callable[[bytes], bool]) -> int:
     """Take calls that were not sent yet out of the spool for a service and a key; how many.
 
