@@ -27,7 +27,7 @@ from bench.quality import (
     classifier,
     datasets,
     dialects,
-    kinds,
+    held,
     laws,
     memory,
     mistakes,
@@ -144,10 +144,6 @@ async def _mistakes(embedder: Embedder, _: Figures) -> None:
     print("\n".join(await mistakes.page(embedder)))
 
 
-def _kinds(name: str) -> Step:
-    return lambda embedder, _: kinds.measure(embedder, FOLDER, name)
-
-
 async def _rewrites(embedder: Embedder, figures: Figures) -> None:
     await rewrites.write(embedder, FOLDER, figures.laws.show)
 
@@ -169,15 +165,15 @@ OF_REPAIR: dict[str, Step] = {
 """Parts of `repair.md`."""
 PAGES: dict[str, Step] = {
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries,
-    "memory": _page_by(memory.measure), "kinds": _kinds("kinds"), "traps": _page_by(traps.write),
+    "memory": _page_by(memory.measure), "held": _page_by(held.measure),
+    "traps": _page_by(traps.write),
     "attacks": _page_by(attacks.write), "check": _page_by(check.measure), "secrets": _secrets,
     "written": _page_by(written.measure), "similar": _page_by(similar.measure),
     "patterns": _page_by(patterns.measure),
 }  # fmt: skip
 """Steps that print and write pages of their own."""
 ONLY_NAMED: dict[str, Step] = {
-    "final": _final, **{name: _kinds(name) for name in kinds.PAGES if name != "kinds"},
-    "mistakes": _mistakes, "dialects": _rows_of(dialects.dialects),
+    "final": _final, "mistakes": _mistakes, "dialects": _rows_of(dialects.dialects),
     "field": _rows_of(dialects.field), "validators": _rows_of(dialects.validators),
     "world": _rows_of(dialects.world), "laws": _laws,
     "rewrites": _rewrites, "siblings": _page_by(siblings.measure),
