@@ -1,30 +1,18 @@
-"""What the memory remembers: `docs/figures/memory.md`, of mended, again, mistakes and natural."""
+"""What the memory remembers: `docs/figures/memory.md`, of again, mistakes and natural."""
 
 from pathlib import Path
 
 from bench import data
-from bench.quality import again, bfcl, mended, mistakes, natural
+from bench.quality import again, bfcl, mistakes, natural
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
 
 MISTAKES = 300
-_OF_SERVERS = ("time 1: right first", "time 3: right first", mistakes.CORRECTED)
 
 
 async def measure(embedder: Embedder, folder: Path) -> None:
-    """Measure all four, print and write."""
+    """Measure all three, print and write."""
     lines = ["# What the memory remembers", ""]
-    cases = mended.cases()
-    asked = await mended.measure(embedder, cases)
-    lines += ["## Mended alike by five agents, asked by a sixth, after so many sessions", ""]
-    lines += [*mended.figures(asked), ""]
-    missed = [each for each in asked if each.sessions == max(mended.SESSIONS) and not each.right]
-    names = sorted({each.case.name for each in missed if each.case.meant is not None})
-    lines += [f"Not right first after {max(mended.SESSIONS)}: {', '.join(names) or 'none'}.", ""]
-    taught = [each for each in cases if each.meant is not None]
-    failed = await mended.after_failures(embedder, taught)
-    lines += ["## Confidence after reported failures of the suggestion", ""]
-    lines += [*mended.failure_figures(failed), ""]
     lines += ["## The same mistake a second and a third time (BFCL's development APIs)", ""]
     if bfcl.available():
         rows = {

@@ -60,7 +60,6 @@ async def test_a_benchmark_without_its_data_leaves_it_out() -> None:
     async with datasets.open_dataset("github") as dataset:
         assert dataset is None
     assert github.FILE in datasets.left_out("github")
-    assert await datasets.tau_figures(embedder=None) is None
     assert choosing_data.load("metatool") is None
     assert not {"GitHub", "Seal-Tools"} & {world.name for world in worlds.worlds()}
     with pytest.raises(SystemExit, match="Seal-Tools is left out"):
