@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench import data
 from bench.quality import again, bfcl, mistakes, natural
-from bench.quality.trial import Json
+from bench.quality.tables import columns_table
 from embeddings.protocol import Embedder
 
 MISTAKES = 300
@@ -19,7 +19,7 @@ async def measure(embedder: Embedder, folder: Path) -> None:
             name: again.row(await again.measure(embedder, with_schema=with_schema, most=MISTAKES))
             for name, with_schema in (("schema", True), ("no schema", False))
         }
-        lines += [*_table(rows), ""]
+        lines += [*columns_table(rows), ""]
     else:
         lines += ["Left out: `pip install --no-deps bfcl-eval mpmath`.", ""]
     lines += [
@@ -37,19 +37,7 @@ async def measure(embedder: Embedder, folder: Path) -> None:
         found = await natural.replay(embedder, name)
         half = len(found) // 2
         rows |= {name: natural.row_of(found), f"{name}, newer half": natural.row_of(found[half:])}
-    lines += _table(rows)
+    lines += columns_table(rows)
     page = "\n".join(lines).rstrip() + "\n"
     print(page)
     (folder / "memory.md").write_text(page, encoding="utf-8")
-
-
-def _table(rows: dict[str, Json]) -> list[str]:
-    names = list(dict.fromkeys(name for row in rows.values() for name in row))
-    return [
-        f"| | {' | '.join(rows)} |",
-        "|---" * (len(rows) + 1) + "|",
-        *(
-            f"| {name} | {' | '.join(str(row.get(name, '-')) for row in rows.values())} |"
-            for name in names
-        ),
-    ]

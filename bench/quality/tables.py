@@ -1,9 +1,9 @@
-"""The table of a set of wrong calls: a row for each family or kind, and two below for all."""
+"""Tables of the pages of quality: of a set of wrong calls by kind, and of figures side by side."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench.quality.scores import SURE, scores
-from bench.quality.trial import Result
+from bench.quality.trial import Json, Result
 
 UNREPAIRABLE = "should not be repaired"
 """The family of calls that hold no right repair."""
@@ -61,3 +61,16 @@ def _line(name: str, of: Sequence[Result]) -> str:
              str(sum(each.verdicts[0] == "wrong success" for each in alone)),
              f"{found.ece:.2f}"]  # fmt: skip
     return f"| {name} | {' | '.join(cells)} |"
+
+
+def columns_table(columns: Mapping[str, Json]) -> list[str]:
+    """Return the lines of a table with a column for each set of figures, a row for each figure."""
+    names = dict.fromkeys(name for figures in columns.values() for name in figures)
+    return [
+        f"| | {' | '.join(columns)} |",
+        "|---" * (len(columns) + 1) + "|",
+        *(
+            f"| {name} | {' | '.join(str(each.get(name, '-')) for each in columns.values())} |"
+            for name in names
+        ),
+    ]
