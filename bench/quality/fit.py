@@ -1,6 +1,6 @@
 """Fit the shipped calibration on the benchmark's own history.
 
-    python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS`)
+    python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS` but Retail)
     python -m bench.quality.fit --rows FOLDER
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
@@ -9,6 +9,7 @@ and without schemas. The words of others (validators, the world, the given half 
 field) and the values of sessions are asked about with an empty memory, what was rewritten and
 siblings of a tool after one lesson or two. Without `--ask` the judge's model is fitted on what was
 asked before, and how sure it is of each source that it never saw goes into `docs/figures/judge.md`.
+Of the mistakes that were put aside (`held`) each third is there, so that all of these are asked.
 `--priors` counts the priors by kind of edit, on the tables' mistakes.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
