@@ -15,7 +15,6 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -164,10 +163,9 @@ def kept_notes() -> list[str]:
 def page(figures: Json) -> str:
     """The Markdown page."""
     service, gateway, fitness = figures["service"], figures["gateway"], figures["fitness"]
-    store, embedding, metrics = figures["log_store"], figures["embedding"], figures["metrics"]
+    store, metrics = figures["log_store"], figures["metrics"]
     record = service["record"]
     proxy = next(row for row in gateway["rows"] if "as it comes" in row["name"])
-    onnx, *torch = (f"{each['short_p50_ms']:.1f} ms" for each in embedding["embedders"][:2])
     batch = next(r for r in store["appends"] if (r["batch"], r["callers"]) == (100, 1))
     all_labels, read = metrics["bounds"][-1], figures["otlp"]["read_per_s"]
     lines = [
@@ -196,8 +194,6 @@ def page(figures: Json) -> str:
         "documents do.",
         f"- the log store alone appends {batch['per_second']:,.0f} executions a second in batches "
         "of 100 (`python -m bench.log_store`).",
-        f"- one short text embeds in {' on ONNX Runtime, in '.join((onnx, *torch))} on "
-        f"{'torch' if torch else 'ONNX Runtime'} (`python -m bench.embedding`).",
         *fitness_lines(fitness),
         f"- FastMCP's proxy for an `mcpServers` file, as it comes, adds "
         f"{proxy['added_p50_ms']:.0f} ms to each call.",
@@ -233,9 +229,6 @@ def main() -> None:
             "bench.known_tools", *(["--executions", "1000"] if quick else ["--write"])
         ),
         "log_store": run_json("bench.log_store", *(["--executions", "2000"] if quick else [])),
-        "embedding": run_json(
-            "bench.embedding", *([] if find_spec("sentence_transformers") else ["--without-torch"])
-        ),
         "harmony": run_json("bench.harmony", *(["--megabytes", "1"] if quick else [])),
         "otlp": run_json("bench.otlp", *(["--quick"] if quick else [])),
         "metrics": run_to_file("bench.metrics", *(["--scrapes", "10"] if quick else [])),

@@ -52,6 +52,21 @@ def write_section(page: Path, title: str, command: str, body: str) -> None:
     page.write_text(_HEADING.join([f"{head.rstrip()}\n", *kept.values()]), encoding="utf-8")
 
 
+def write_marked(page: Path, mark: str, body: str) -> None:
+    """Replace what stands between `<!-- mark -->` and `<!-- /mark -->` in a page.
+
+    Raises:
+        ValueError: the page has no such marks.
+    """
+    text = page.read_text(encoding="utf-8")
+    begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
+    if begin not in text or end not in text.partition(begin)[2]:
+        raise ValueError(f"{page} has no {begin} ... {end}")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    page.write_text(f"{before}{begin}\n{body.strip()}\n{end}{after}", encoding="utf-8")
+
+
 def _is_of_sections(text: str) -> bool:
     """Return whether a section says itself when it was made."""
     return any(

@@ -15,7 +15,6 @@ with a working day's ups and downs, since it is the busiest hour that must be bo
 import argparse
 import json
 import math
-import re
 import zlib
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -26,7 +25,7 @@ import bson
 
 from aftercall.models import Execution
 from bench import history
-from bench.figures import made_by
+from bench.figures import made_by, write_marked
 
 ROOT = Path(__file__).parents[1]
 
@@ -315,10 +314,7 @@ def main() -> None:
             "assumptions": asdict(given),
         }
         (FIGURES / "growth.json").write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
-        marked = re.compile(r"(<!-- capacity -->\n).*?(<!-- /capacity -->)", re.DOTALL)
-        known = OPERATIONS.read_text(encoding="utf-8")
-        told = marked.sub(lambda found: f"{found[1]}{capacity_table(fleets)}\n{found[2]}", known)
-        OPERATIONS.write_text(told, encoding="utf-8")
+        write_marked(OPERATIONS, "capacity", capacity_table(fleets))
 
 
 if __name__ == "__main__":

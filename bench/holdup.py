@@ -26,10 +26,10 @@ from uuid import uuid4
 
 import numpy as np
 
+from bench.figures import write_marked
 from bench.service import ROOT, serving
 
 PAGE = ROOT / "docs" / "figures" / "security.md"
-BEGIN, END = "<!-- holdup -->", "<!-- /holdup -->"
 CONNECTIONS = 2
 EVERY_S = 0.004
 ERROR = {"type": "ValidationError", "message": "Invalid parameter: topK must be <= 10"}
@@ -211,13 +211,9 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
     if options.write:
-        page = PAGE.read_text("utf-8")
-        before, _, rest = page.partition(BEGIN)
-        _, _, after = rest.partition(END)
         python, cores = platform.python_version(), os.cpu_count()
         where = f"Python {python}, {cores} cores, which had a load of {load:.0f} by others."
-        made = f"{BEGIN}\n{table(figures)}\n\n{where}\n{END}"
-        PAGE.write_text(before + made + after, "utf-8")
+        write_marked(PAGE, "holdup", f"{table(figures)}\n\n{where}")
 
 
 if __name__ == "__main__":

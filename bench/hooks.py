@@ -20,7 +20,6 @@ import json
 import os
 import resource
 import shlex
-import socket
 import statistics
 import subprocess
 import sys
@@ -39,6 +38,7 @@ from rapidfuzz import fuzz
 from aftercall.json_patch import same_json
 from bench import data
 from bench.figures import made_by
+from bench.service import serving
 from service.context import Context, open_context
 from service.hooks.advice import SessionAdvice
 from service.hooks.clients import HookClient, read_client
@@ -308,15 +308,10 @@ def cost(calls: int = 200) -> list[str]:
     """Milliseconds of a hook by HTTP and by the command, before a call that is right."""
     told = {"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Read"}
     body = json.dumps(told | {"tool_input": {"file_path": "/repo/a.py"}}).encode()
-    with tempfile.TemporaryDirectory() as folder:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        words = [sys.executable, "-m", "aftercall.cli", "serve", "--data-dir", folder]
-        words += ["--port", port]
-        url, quiet = f"http://127.0.0.1:{port}", subprocess.DEVNULL
-        with subprocess.Popen(words, stdout=quiet, stderr=quiet) as service:
-            _wait_until_ready(url)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with serving(folder / "data", folder / "log") as service:
+            url = service.url
             http = [_timed(lambda: _post(url, body)) for _ in range(calls)]
             command = [str(Path(sys.executable).with_name("aftercall")), "hook", "claude-code"]
             command += ["--service", url]
@@ -325,7 +320,6 @@ def cost(calls: int = 200) -> list[str]:
             between = _processor_ms()
             bare = [_timed(lambda: _run([sys.executable, "-c", "0"], b"")) for _ in range(calls)]
             after = _processor_ms()
-            service.terminate()
     rows = (("by HTTP", http), ("by the command", run), ("Python alone, which starts it", bare))
     lines = ["| a hook before a call that is right, ms | p10 | p50 | p95 |", "|---|---|---|---|"]
     for name, times in rows:
@@ -361,17 +355,6 @@ def _post(url: str, body: bytes) -> None:
 
 def _run(command: list[str], body: bytes) -> None:
     subprocess.run(command, input=body, capture_output=True, check=True)
-
-
-def _wait_until_ready(url: str) -> None:
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(f"{url}/readyz").close()  # noqa: S310
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    sys.exit(f"no service at {url}")
 
 
 def main() -> None:

@@ -23,11 +23,11 @@ from typing import Any
 import httpx2
 import psutil
 
+from bench.figures import write_marked
 from bench.holdup import call
 from bench.service import ROOT, serving
 
 PAGE = ROOT / "docs" / "figures" / "security.md"
-BEGIN, END = "<!-- hostile -->", "<!-- /hostile -->"
 SIZE = 5_000
 ROUNDS = 3
 ASKED = 3.0
@@ -118,9 +118,7 @@ def main() -> None:
     sys.stdout.write(f"{table(found)}\n")
     if options.write:
         where = f"Asked: at most {ASKED:.0f} times. {os.cpu_count()} processors, shared."
-        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        made = f"{BEGIN}\n{table(found)}\n\n{where}\n{END}{rest.partition(END)[2]}"
-        PAGE.write_text(before + made, "utf-8")
+        write_marked(PAGE, "hostile", f"{table(found)}\n\n{where}")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ parameters, with repairs), referrals and users' corrections are recorded and lea
 has no part in these answers, so vectors are made by hashing. `GET /known-tools` is asked warm, and
 cold after all that was kept of the tools in memory was dropped.
 
-The estimate is held against the WordPiece tokenizer of the bundled model: on the very answers, on
-each of their lines, and on texts that no tool would write. `--write` writes
-`docs/figures/known_tools.md` and `.json`.
+The estimate is held against the WordPiece tokenizer of the bundled model, on the very answers.
+`--write` writes `docs/figures/known_tools.md` and `.json`.
 """
 
 import argparse
@@ -20,10 +19,9 @@ import json
 import logging
 import platform
 import random
-import string
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -166,25 +164,6 @@ async def measure(folder: Path, tool_count: int, executions: int, questions: int
     }
 
 
-def foreign_texts() -> dict[str, list[str]]:
-    """Texts that no tool would write, by what they are made of."""
-    dice = random.Random(29)
-
-    def drawn(alphabet: str, length: int) -> list[str]:
-        return ["".join(dice.choices(alphabet, k=length)) for _ in range(200)]
-
-    return {
-        "random letters": drawn(string.ascii_lowercase, 60),
-        "random capitals": drawn(string.ascii_uppercase, 60),
-        "random letters and digits": drawn(string.ascii_letters + string.digits, 60),
-        "hexadecimal digits": drawn("0123456789abcdef", 64),
-        "marks": drawn(string.punctuation, 60),
-        "Greek": drawn("αβγδεζηθικλμνξοπρστυφχψω ", 60),
-        "Chinese": drawn("工具调用失败请重试参数错误时间限制", 60),
-        "emoji": drawn("😀🚀🔥✅❌🙏", 30),
-    }
-
-
 class WordPiece:
     """The bundled model's own tokenizer."""
 
@@ -203,25 +182,12 @@ def judge_estimate(texts: dict[str, str]) -> Json:
     tokenizer = WordPiece()
     unknown = sorted(word for word in COMMON_WORDS if tokenizer.count(word) != 1)
     assert not unknown, f"not one token each: {unknown}"
-    lines = [line for text in texts.values() for line in text.splitlines() if line.strip()]
     return {
         "answers": {
             name: {"estimate": estimate_tokens(text), "tokens": tokenizer.count(text),
                    "characters": len(text), "tools": text.count("<tool ") + text.count("\n## ")}
             for name, text in texts.items()
         },
-        "lines": _ratios(lines, tokenizer),
-        "foreign": {name: _ratios(made, tokenizer) for name, made in foreign_texts().items()},
-    }  # fmt: skip
-
-
-def _ratios(texts: Sequence[str], tokenizer: WordPiece) -> Json:
-    """The estimate to the true number: the smallest and the mean, and how many fell short."""
-    ratios = [estimate_tokens(each) / max(1, tokenizer.count(each)) for each in texts]
-    short = sum(ratio < 1 for ratio in ratios)
-    return {
-        "texts": len(ratios), "least": min(ratios), "mean": sum(ratios) / len(ratios),
-        "short": short,
     }  # fmt: skip
 
 
@@ -272,19 +238,6 @@ def page(figures: Json) -> str:
             f"| {name.split()[0]} | {int(name.split()[1]):,} | {each['estimate']:,} | "
             f"{each['tokens']:,} | {each['tools']} |"
             for name, each in figures["answers"].items()
-        ),
-        "",
-        "The ratio of the estimate to the true number of tokens; below 1 it falls short:",
-        "",
-        "| texts | number | least | mean | below 1 |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {name} | {each['texts']:,} | {each['least']:.2f} | {each['mean']:.2f} | "
-            f"{each['short']:,} |"
-            for name, each in {
-                "lines of the answers": figures["lines"],
-                **figures["foreign"],
-            }.items()
         ),
         "",
         "The beginning of the answer:",

@@ -44,10 +44,10 @@ from uuid import UUID
 import psutil
 
 from bench import history
+from bench.figures import write_marked
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "figures" / "reliability.md"
-BEGIN, END = "<!-- soak -->", "<!-- /soak -->"
 THREADS = 6
 VIEWERS = 3
 VOLUME_MIB = 512
@@ -768,16 +768,13 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
     if options.write:
-        page = PAGE.read_text("utf-8")
-        before, _, rest = page.partition(BEGIN)
-        _, _, after = rest.partition(END)
         asked = f"{figures['rate']:.0f} requests a second, a fault every {figures['every']:.0f} s"
         where = (
             f"{figures['minutes']:.0f} minutes, {asked} or so for each service; Python "
             f"{platform.python_version()}, {os.cpu_count()} cores, with a load of {load:.0f} by "
             "others at the start."
         )
-        PAGE.write_text(f"{before}{BEGIN}\n{where}\n\n{made}\n{END}{after}", "utf-8")
+        write_marked(PAGE, "soak", f"{where}\n\n{made}")
     return any(side["wrong"] for side in figures["sides"].values())
 
 

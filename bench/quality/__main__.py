@@ -27,7 +27,7 @@ from bench.quality import (
     classifier,
     datasets,
     dialects,
-    kinds,
+    held,
     laws,
     memory,
     mistakes,
@@ -42,12 +42,8 @@ from bench.quality import (
     traps,
     written,
 )
-from bench.quality.brain import Recording
-from bench.quality.learning import learning_curve
-from bench.quality.plots import plot_learning, plot_reliability
+from bench.quality.plots import plot_reliability
 from bench.quality.report import ALL, Figures, as_json, by_kind, final_page, markdown
-from bench.quality.sessions import history, trials
-from bench.quality.split import split
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
@@ -98,26 +94,6 @@ async def _final(embedder: Embedder, _: Figures) -> None:
             (FOLDER / "repair-final.md").write_text(page, encoding="utf-8")
 
 
-async def _learning(embedder: Embedder, figures: Figures) -> None:
-    async with datasets.open_dataset("bfcl") as dataset:
-        if dataset is not None:
-            older, test = split(dataset.sessions())
-            figures.learning = await learning_curve(embedder, older, await trials(dataset, test))
-
-
-async def _tau(embedder: Embedder, figures: Figures) -> None:
-    figures.tau = await datasets.tau_figures(embedder)
-    if figures.tau is None:
-        figures.skipped.append(datasets.left_out("tau"))
-
-
-async def _refusals(embedder: Embedder, figures: Figures) -> None:
-    async with datasets.open_dataset("github") as dataset:
-        older = [] if dataset is None else split(dataset.sessions())[0]
-        taught = None if dataset is None else await history(dataset, older, with_schema=True)
-    figures.refusals = await datasets.refusal_figures(embedder, taught or Recording([]))
-
-
 async def _classifier(embedder: Embedder, figures: Figures) -> None:
     figures.classifier = await classifier.figures(embedder)
 
@@ -144,10 +120,6 @@ async def _mistakes(embedder: Embedder, _: Figures) -> None:
     print("\n".join(await mistakes.page(embedder)))
 
 
-def _kinds(name: str) -> Step:
-    return lambda embedder, _: kinds.measure(embedder, FOLDER, name)
-
-
 async def _rewrites(embedder: Embedder, figures: Figures) -> None:
     await rewrites.write(embedder, FOLDER, figures.laws.show)
 
@@ -161,23 +133,23 @@ async def _secrets(_: Embedder, __: Figures) -> None:
 
 
 OF_REPAIR: dict[str, Step] = {
-    "bfcl": _tables_of("bfcl", "BFCL"), "learning": _learning,
+    "bfcl": _tables_of("bfcl", "BFCL"),
     "github": _tables_of("github", "GitHub's schemas"),
-    "servers": _tables_of("servers", "Real MCP servers"), "tau": _tau, "refusals": _refusals,
+    "servers": _tables_of("servers", "Real MCP servers"),
     "classifier": _classifier,
 }  # fmt: skip
 """Parts of `repair.md`."""
 PAGES: dict[str, Step] = {
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries,
-    "memory": _page_by(memory.measure), "kinds": _kinds("kinds"), "traps": _page_by(traps.write),
+    "memory": _page_by(memory.measure), "held": _page_by(held.measure),
+    "traps": _page_by(traps.write),
     "attacks": _page_by(attacks.write), "check": _page_by(check.measure), "secrets": _secrets,
     "written": _page_by(written.measure), "similar": _page_by(similar.measure),
     "patterns": _page_by(patterns.measure),
 }  # fmt: skip
 """Steps that print and write pages of their own."""
 ONLY_NAMED: dict[str, Step] = {
-    "final": _final, **{name: _kinds(name) for name in kinds.PAGES if name != "kinds"},
-    "mistakes": _mistakes, "dialects": _rows_of(dialects.dialects),
+    "final": _final, "mistakes": _mistakes, "dialects": _rows_of(dialects.dialects),
     "field": _rows_of(dialects.field), "validators": _rows_of(dialects.validators),
     "world": _rows_of(dialects.world), "laws": _laws,
     "rewrites": _rewrites, "siblings": _page_by(siblings.measure),
@@ -226,8 +198,6 @@ def main() -> None:
         plot_reliability(FOLDER / "repair-reliability.svg", shown)
         right = by_kind(methods["Aftercall, schema"])[ALL].right_at_1
         print(f"right@1 {right:.3f}; written to {FOLDER.name}/repair.md")
-    if figures.learning:
-        plot_learning(FOLDER / "repair-learning.svg", figures.learning)
 
 
 if __name__ == "__main__":

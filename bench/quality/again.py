@@ -7,8 +7,6 @@ then not, or less surely so. Where other calls of the tool can have the same mis
 third are such calls, with other values.
 """
 
-import argparse
-import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +21,6 @@ from bench.quality.methods import failed_call
 from bench.quality.sessions import GoldCall, trials
 from bench.quality.split import split
 from bench.quality.trial import Json, Trial, Verdict
-from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 TIMES = ("agent-1", "agent-1", "agent-2")
@@ -158,37 +155,3 @@ async def measure(embedder: Embedder, *, with_schema: bool, most: int) -> list[l
     random.Random(0).shuffle(asked)
     async with open_brain(embedder) as brain:
         return await replay(brain, series(dataset, asked[:most]), with_schema=with_schema)
-
-
-def _told(each: Sequence[Time]) -> tuple[str, ...]:
-    said = [(time.verdict, round(time.confidence, 2)) for time in each]
-    called = [time.trial.damaged for time in each]
-    trial = each[0].trial
-    return (f"{trial.tool} {trial.damage.name} {said}\n    {called} {trial.error}",)
-
-
-async def main() -> None:
-    """Print the figures and what fell."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--most", type=int, default=300)
-    parser.add_argument("--falls", action="store_true", help="print what was right and then not")
-    args = parser.parse_args()
-    embedder = await open_embedder()
-    try:
-        for with_schema in (True, False):
-            found = await measure(embedder, with_schema=with_schema, most=args.most)
-            print("with schema" if with_schema else "without schema", row(found))
-            for each in found if args.falls else ():
-                if any(time.confidence > SURE and not time.right for time in each):
-                    print("sure and wrong:", *_told(each), [time.sent for time in each])
-                sure = [time.confidence for time in each]
-                if each[0].right and (
-                    not (each[1].right and each[2].right) or min(sure) < sure[0] - _LESS
-                ):
-                    print(*_told(each))
-    finally:
-        await embedder.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(main())

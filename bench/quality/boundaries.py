@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import DBSCAN, HDBSCAN, AgglomerativeClustering, KMeans
+from sklearn.cluster import DBSCAN, HDBSCAN, KMeans
 from sklearn.metrics import (
     adjusted_rand_score,
     homogeneity_completeness_v_measure,
@@ -29,7 +29,6 @@ from retrieval.knowledge.patterns.clusters import (
     phrase_vectors,
     sentences_of,
     smooth_rows,
-    without_hubs,
 )
 
 LABELS = Path(__file__).parent / "axis_labels.json"
@@ -49,8 +48,6 @@ class AxisSet:
     truth: Labels
     raw: Vectors
     """Of the phrases as they are written."""
-    plain: Vectors
-    """Of the normalised phrases, alone."""
     spoken: Vectors
     """Of the normalised phrases, in sentences (`phrasing`)."""
     neutral: Vectors
@@ -107,7 +104,6 @@ async def load_axes(embedder: Embedder, split: str) -> AxisSet:
         phrases=phrases,
         truth=np.repeat(np.arange(len(axes)), [len(each["phrases"]) for each in axes]),
         raw=await embedder.embed(phrases, "document"),
-        plain=await embedder.embed(normalised, "document"),
         spoken=phrase_vectors(await embedder.embed(texts, "document")),
         neutral=neutral_vector(await embedder.embed(neutral_sentences(), "document")),
     )
@@ -158,33 +154,6 @@ def _linked(vectors: Vectors, threshold: float) -> Labels:
     return _labels(average_linkage(vectors @ vectors.T, threshold), len(vectors))
 
 
-def _complete(axes: AxisSet, threshold: float) -> Labels:
-    distance = 1 - without_hubs(axes.prepared)
-    np.fill_diagonal(distance, 0)
-    model = AgglomerativeClustering(
-        None, metric="precomputed", linkage="complete", distance_threshold=1 - threshold
-    )
-    return np.asarray(model.fit_predict(distance))
-
-
-def _without(step: str) -> Callable[[AxisSet, float], Labels]:
-    """Ours without one of its steps, its threshold chosen anew."""
-
-    def labels(axes: AxisSet, threshold: float) -> Labels:
-        vectors = {"normalising": axes.raw, "sentences": axes.plain}.get(step, axes.spoken)
-        neutral = axes.neutral
-        if step in ("normalising", "sentences"):  # of which none of one sentence is at hand
-            neutral = vectors.mean(axis=0, keepdims=True)
-        if step != "centring":
-            vectors = center_rows(vectors, neutral)
-        if step != "smoothing":
-            vectors = smooth_rows(vectors)
-        similarity = vectors @ vectors.T if step == "hubs" else without_hubs(vectors)
-        return _labels(average_linkage(similarity, threshold), len(axes.truth))
-
-    return labels
-
-
 def _k_means(vectors: Vectors, k: int) -> Labels:
     return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(vectors))
 
@@ -211,19 +180,6 @@ def _alone(labels: Labels) -> Labels:
     return np.asarray(labels)
 
 
-def _settled(axes: AxisSet, threshold: float) -> Labels:
-    """Ours, with each phrase that stands alone put to the cluster that is nearest on average."""
-    labels = our_labels(axes)
-    similarity, sizes = without_hubs(axes.prepared), np.bincount(labels)
-    members = np.eye(len(sizes))[labels]
-    nearness = similarity @ members / sizes
-    nearness[:, sizes == 1] = -np.inf
-    for row in np.flatnonzero(sizes[labels] == 1):
-        if nearness[row].max() >= threshold:
-            labels[row] = nearness[row].argmax()
-    return np.unique(labels, return_inverse=True)[1]
-
-
 def _oracle(axes: AxisSet, _: float) -> Labels:
     """Each phrase to the axis whose other phrases are nearest on average, the labels being known.
 
@@ -240,7 +196,6 @@ def _grid(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 _COSINES = _grid(0.1, 0.7, 0.01)
-_CORRECTED = _grid(-0.4, 0.3, 0.01)
 
 METHODS = [
     Method(OURS, lambda axes, _: our_labels(axes)),
@@ -252,17 +207,8 @@ METHODS = [
     Method("k-means, true k, cosine of the phrases", lambda a, _: _k_means(a.raw, len(a.names))),
     Method("k-means, k by silhouette, cosine of the phrases", lambda a, _: _by_silhouette(a.raw)),
     Method("DBSCAN, cosine of the phrases", lambda a, e: _dbscan(a.raw, e), _grid(0.05, 0.8, 0.01)),
-    Method("without normalising and sentences", _without("normalising"), _CORRECTED),
-    Method("without sentences", _without("sentences"), _CORRECTED),
-    Method("without centring", _without("centring"), _CORRECTED),
-    Method("without smoothing", _without("smoothing"), _CORRECTED),
-    Method("without correcting for hubs", _without("hubs"), _COSINES),
-    Method("complete linkage", _complete, _CORRECTED),
-    Method("lone phrases put to the nearest cluster", _settled, _grid(-0.3, -0.06, 0.02)),
     Method("not a clustering: nearest axis, labels known", _oracle),
 ]
 """The threshold of ours is the shipped one: it is not chosen here."""
 
-BASELINES = [each.name for each in METHODS[:9]]
-ABLATIONS = [OURS, *(each.name for each in METHODS[9:16])]
 BOUND = METHODS[-1].name

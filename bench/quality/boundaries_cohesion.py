@@ -7,7 +7,7 @@ Axes are taken as clustered rightly; clustering has a table of its own.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 from statistics import median
@@ -18,11 +18,8 @@ from retrieval.knowledge.rows.health import MAX_REFERRALS, KnownHealth, Referred
 
 DAYS = 30
 TOOLS = 1_000
-DEVELOPMENT, REPORT = 1, 2
-"""Seeds: the confidence was chosen on the first, the tables are made on the second."""
-
-LITERAL = replace(CohesionRules(), min_confidence=0.0)
-"""The rule as 4-rules.md states it: counts and shares, without asking how credible they are."""
+REPORT = 2
+"""The seed of the tables; the confidence was chosen on another."""
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _AXES = [f"axis {number}" for number in range(28)]
@@ -102,26 +99,9 @@ def live(world: World, rules: CohesionRules, seed: int, tools: int = TOOLS) -> l
     return [_life(world, rules, Random(f"{seed} {world.name} {tool}")) for tool in range(tools)]
 
 
-def measure() -> dict[str, dict[str, list[Life]]]:
-    """The lives of the report's tools, by world, then by rule."""
-    rules = {"credible shares": CohesionRules(), "counts and shares": LITERAL}
-    return {
-        world.name: {name: live(world, each, REPORT) for name, each in rules.items()}
-        for world in (*TWO_JOBS, *ONE_JOB)
-    }
-
-
-def highest(world: World, seed: int, within: int, tools: int = TOOLS) -> list[float]:
-    """The highest confidence that the literal rule's warnings had, within so many failures.
-
-    For choosing `min_confidence`: a tool is warned with every smaller one. 0 without a warning.
-    """
-    found = []
-    for tool in range(tools):
-        random = Random(f"{seed} {world.name} {tool}")
-        seen = _looks(world, LITERAL, random)
-        found.append(max((sure for n, warns, sure in seen if warns and n <= within), default=0.0))
-    return found
+def measure() -> dict[str, list[Life]]:
+    """The lives of the report's tools, by world."""
+    return {each.name: live(each, CohesionRules(), REPORT) for each in (*TWO_JOBS, *ONE_JOB)}
 
 
 def warned_by(lives: list[Life], failures: int) -> float:
@@ -139,15 +119,15 @@ def median_failure(lives: list[Life]) -> float | None:
 
 def _life(world: World, rules: CohesionRules, random: Random) -> Life:
     failures, warned_at = 0, None
-    for failures, warns, _ in _looks(world, rules, random):
+    for failures, warns in _looks(world, rules, random):
         if warns:
             warned_at = failures
             break
     return Life(failures, warned_at)
 
 
-def _looks(world: World, rules: CohesionRules, random: Random) -> Iterator[tuple[int, bool, float]]:
-    """After each failure: how many there were, whether it warns, and how sure."""
+def _looks(world: World, rules: CohesionRules, random: Random) -> Iterator[tuple[int, bool]]:
+    """After each failure: how many there were, and whether it warns."""
     known, clusters, at, failures = KnownHealth(), AxisClusters(), _START, 0
     while True:
         at += timedelta(days=random.expovariate(world.daily))
@@ -163,4 +143,4 @@ def _looks(world: World, rules: CohesionRules, random: Random) -> Iterator[tuple
             ),
         ]  # fmt: skip
         cohesion = cohesion_of(known, clusters, now=at, rules=rules)
-        yield failures, cohesion.warning, cohesion.confidence
+        yield failures, cohesion.warning

@@ -1,4 +1,4 @@
-"""The page of boundaries: `docs/figures/boundaries.md`, the same as JSON, and the plot."""
+"""The page of boundaries: `docs/figures/boundaries.md`, and the same as JSON."""
 
 import json
 import platform
@@ -8,31 +8,17 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 
-from bench.quality.boundaries import (
-    ABLATIONS,
-    BASELINES,
-    BOUND,
-    OURS,
-    SPLITS,
-    AxisSet,
-    Labels,
-    MethodScores,
-    load_axes,
-    measure_methods,
-    our_labels,
-)
+from bench.quality.boundaries import OURS, SPLITS, AxisSet, MethodScores, load_axes, measure_methods
 from bench.quality.boundaries_cohesion import (
     DAYS,
     ONE_JOB,
     TOOLS,
     TWO_JOBS,
     Life,
-    World,
     median_failure,
     warned_by,
 )
 from bench.quality.boundaries_cohesion import measure as measure_cohesion
-from bench.quality.boundaries_plot import plot_clusters
 from embeddings.protocol import Embedder
 from retrieval.knowledge.patterns.clusters import (
     THRESHOLD,
@@ -70,9 +56,7 @@ class BoundaryFigures:
 
     sets: dict[str, AxisSet]
     methods: dict[str, MethodScores]
-    found: Labels
-    """Clusters of the final phrases."""
-    cohesion: dict[str, dict[str, list[Life]]]
+    cohesion: dict[str, list[Life]]
     embed_s: float
     cluster_s: float
     """Of a full book of axes."""
@@ -85,7 +69,6 @@ async def measure(embedder: Embedder) -> BoundaryFigures:
     return BoundaryFigures(
         sets=sets,
         methods=measure_methods(sets),
-        found=our_labels(sets["final"]),
         cohesion=measure_cohesion(),
         embed_s=embed_s,
         cluster_s=cluster_s,
@@ -93,14 +76,13 @@ async def measure(embedder: Embedder) -> BoundaryFigures:
 
 
 def write(figures: BoundaryFigures, folder: Path) -> None:
-    """Print the page; write it, its figures and the plot."""
+    """Print the page; write it and its figures."""
     page = _page(figures)
     print(page)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "boundaries.md").write_text(page, encoding="utf-8")
     text = json.dumps(_as_json(figures), indent=1)
     (folder / "boundaries.json").write_text(f"{text}\n", encoding="utf-8")
-    plot_clusters(folder / "boundaries-clusters.png", figures.sets["final"], figures.found)
 
 
 async def _full_book(embedder: Embedder, axes: AxisSet) -> tuple[float, float]:
@@ -133,8 +115,8 @@ def _page(figures: BoundaryFigures) -> str:
 
 def _head(figures: BoundaryFigures) -> str:
     ours = figures.methods[OURS].scores["final"]
-    soon = {each.name: _lives(figures, each) for each in TWO_JOBS}
-    worst = max(warned_by(_lives(figures, each), 10**9) for each in ONE_JOB)
+    soon = {each.name: figures.cohesion[each.name] for each in TWO_JOBS}
+    worst = max(warned_by(figures.cohesion[each.name], 10**9) for each in ONE_JOB)
     today = datetime.now(UTC).date()
     rows = [
         ("adjusted Rand index, final axes", f"at least {_ASKED['ari']}", f"{ours.ari:.3f}"),
@@ -179,7 +161,7 @@ def _clustering(figures: BoundaryFigures) -> str:
             "stand alone. Where a method has a value to choose (threshold, eps), it is the one of "
             "the best ARI on development; k by silhouette is chosen without labels.",
             "",
-            *_method_table(figures, [*BASELINES, BOUND]),
+            *_method_table(figures),
             "",
             "K-means, DBSCAN and HDBSCAN are on the vectors that ours are linked by, or where it"
             " is said on MiniLM's of the bare phrases. The last row is for reference and no "
@@ -189,12 +171,6 @@ def _clustering(figures: BoundaryFigures) -> str:
             "known.",
             "",
             *_WHY.splitlines(),
-            "",
-            "![Clusters of the final axes](boundaries-clusters.png)",
-            "",
-            "### What each step adds",
-            "",
-            *_method_table(figures, ABLATIONS),
             "",
             f"A full book of {MAX_BOOK_AXES:,} axes takes {figures.embed_s:.1f} s to embed (once: "
             f"vectors are remembered) and {figures.cluster_s:.1f} s to cluster, in threads.",
@@ -222,48 +198,33 @@ and takes part in no other tool's shares: these are counted from the tool's own 
 
 
 def _cohesion(figures: BoundaryFigures) -> str:
-    rules = list(next(iter(figures.cohesion.values())))
     two = [
         (
             each.name,
-            *(
-                cell
-                for rule in rules
-                for lives in [figures.cohesion[each.name][rule]]
-                for cell in (f"{warned_by(lives, _SOON):.1%}", _number(median_failure(lives)))
-            ),
-            f"{warned_by(_lives(figures, each), 10**9):.1%}",
+            f"{warned_by(lives, _SOON):.1%}",
+            _number(median_failure(lives)),
+            f"{warned_by(lives, 10**9):.1%}",
         )
         for each in TWO_JOBS
+        for lives in [figures.cohesion[each.name]]
     ]
-    one = [
-        (
-            each.name,
-            *(f"{warned_by(figures.cohesion[each.name][rule], 10**9):.1%}" for rule in rules),
-        )
-        for each in ONE_JOB
-    ]
+    one = [(each.name, f"{warned_by(figures.cohesion[each.name], 10**9):.1%}") for each in ONE_JOB]
     return "\n".join(
         [
             "## Cohesion",
             "",
             f"{TOOLS:,} simulated tools per row, {DAYS} days each; those with two jobs fail at a "
-            "boundary 3 times a day. *Counts and shares* is the rule as it was first written: 5 "
-            "boundary failures, and 2 clusters of 20 % each.",
+            "boundary 3 times a day.",
             "",
             "### Two jobs: warned within 10 boundary failures",
             "",
             *_table(
-                (
-                    "world", *(f"{rule}{what}" for rule in rules for what in ("", ", median")),
-                    f"{rules[0]}, in {DAYS} days",
-                ),
-                two,
+                ("world", f"within {_SOON}", "median", f"in {DAYS} days"), two
             ),
             "",
             f"### One job: tools warned of in {DAYS} days, all by mistake",
             "",
-            *_table(("world", *rules), one),
+            *_table(("world", "warned of"), one),
             "",
         ]
     )  # fmt: skip
@@ -291,18 +252,13 @@ axis, 1/n is n equal ones.
 """
 
 
-def _lives(figures: BoundaryFigures, world: World) -> list[Life]:
-    return next(iter(figures.cohesion[world.name].values()))
-
-
-def _method_table(figures: BoundaryFigures, names: list[str]) -> list[str]:
+def _method_table(figures: BoundaryFigures) -> list[str]:
     head = (
         "method", "value", "ARI, development", "V, development", "ARI, final", "V, final",
         "homogeneity", "completeness", "clusters",
     )  # fmt: skip
     rows = []
-    for name in names:
-        known = figures.methods[name]
+    for name, known in figures.methods.items():
         development, final = (known.scores[split] for split in SPLITS)
         rows.append(
             (
@@ -329,13 +285,10 @@ def _as_json(figures: BoundaryFigures) -> dict[str, object]:
         "full_book": {"embed_s": figures.embed_s, "cluster_s": figures.cluster_s},
         "cohesion": {
             world: {
-                rule: {
-                    f"warned_by_{_SOON}": warned_by(lives, _SOON),
-                    "warned": warned_by(lives, 10**9),
-                    "median_failure": median_failure(lives),
-                }
-                for rule, lives in by_rule.items()
+                f"warned_by_{_SOON}": warned_by(lives, _SOON),
+                "warned": warned_by(lives, 10**9),
+                "median_failure": median_failure(lives),
             }
-            for world, by_rule in figures.cohesion.items()
+            for world, lives in figures.cohesion.items()
         },
     }

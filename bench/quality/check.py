@@ -4,14 +4,13 @@
 
 Good calls are those of sessions that the store has not seen, in every world that is installed; the
 store has learned the older sessions, in which agents erred and mended their calls. Wrong calls are
-the mistakes of `kinds`.
+those of `held`, of the same sessions.
 """
 
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -21,17 +20,16 @@ from aftercall.models import Call, CheckRequest, CheckResponse
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import WORKSPACE, Brain, open_brain
-from bench.quality.kinds import FAMILIES, KEPT, UNFITTED, trials, worlds, worlds_left_out
-from bench.quality.sessions import history
+from bench.quality.held import held_history, held_trials
 from bench.quality.split import split
 from bench.quality.trial import Json
+from bench.quality.worlds import worlds, worlds_left_out
 from embeddings.protocol import Embedder
 from retrieval.answers.check import answer_check
 from retrieval.knowledge.memory import Memory
 from retrieval.knowledge.rewrites.edit_effects import changed_names
 
 _AGENT = "agent-asking"
-_MOST_WRONG = 800
 
 
 @dataclass
@@ -70,18 +68,17 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     """Measure; print and write `check.md`."""
     good, wrong, every = [], [], list[float]()
     for world in worlds():
-        older, test = split(world.dataset.sessions())
+        _, test = split(world.tools.sessions())
         calls = [call for session in test for call in session.calls]
-        families = [family for family in FAMILIES if family not in (*KEPT, *UNFITTED)]
-        asked = list(islice(trials(world, test, families), _MOST_WRONG))
+        asked = held_trials(world, "check")
         for with_schema in (True, False):
             way = f"{world.name}, {'with' if with_schema else 'without'} schema"
             async with open_brain(embedder) as brain:
-                taught = await history(world.dataset, older, with_schema=with_schema)
+                taught = held_history(world, "check", with_schema=with_schema)
                 await brain.learn(taught.executions)
                 passed, mended = Checked(), Checked()
                 for call in calls:
-                    schema = world.dataset.schema_of(call) if with_schema else None
+                    schema = world.tools.schema_of(call) if with_schema else None
                     made = _call(call.tool, call.server, call.parameters, call.session, schema)
                     said = await _ask(brain, made, passed)
                     if said.verdict in ("repair", "block"):

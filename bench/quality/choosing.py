@@ -17,12 +17,8 @@ from bench.quality.choosing_data import SETS, left_out, load
 from bench.quality.choosing_fit import fit
 from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import RESAMPLES, SEED, Macro, Ranking, interval, macro
-from bench.quality.choosing_speed import SCENARIOS, TOOLS, Speed, measure_speed
 from embeddings.protocol import Embedder
 from retrieval.answers.fitness.relevance import Weights, shipped_weights
-
-BASELINES = ("BM25 alone", "dense alone", "plain RRF")
-"""What the fused retrieval is asked to be ahead of."""
 
 OURS = "Aftercall"
 WITH_PAST = "Aftercall, past successes"
@@ -53,7 +49,6 @@ class ChoosingFigures:
     sets: dict[str, SetFigures] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     weights: Weights = field(default_factory=shipped_weights)
-    speed: Speed | None = None
 
 
 async def measure(embedder: Embedder) -> ChoosingFigures:
@@ -72,7 +67,6 @@ async def measure(embedder: Embedder) -> ChoosingFigures:
         others = [training for other, (training, _) in asked.items() if other != title]
         other_weights = fit(others) if others else None
         figures.sets[title] = _figures(test, sizes[title], other_weights)
-    figures.speed = await measure_speed(embedder)
     return figures
 
 
@@ -136,8 +130,6 @@ def markdown(figures: ChoosingFigures) -> str:
         f"The same for all sets, learned on both training halves: {weights}. *Weights of the "
         "other set* were learned without a question of the set that they are tested on.",
     ]
-    if figures.speed is not None:
-        parts += ["## Speed", _speed(figures.speed)]
     if figures.skipped:
         parts += ["## Not measured here", *[f"- {each}" for each in figures.skipped]]
     return "\n\n".join(parts) + "\n"
@@ -152,24 +144,6 @@ def _table(found: SetFigures) -> str:
             ahead = f"{difference:+.3f} ({low:+.3f} to {high:+.3f})"
         lines.append(
             f"| {name} | {row.hit_1:.3f} | {row.hit_5:.3f} | {row.ndcg_10:.3f} | {ahead} |"
-        )
-    return "\n".join(lines)
-
-
-def _speed(speed: Speed) -> str:
-    embedding = speed.embedding[0]
-    lines = [
-        f"{TOOLS:,} tools and {SCENARIOS:,} scenarios of theirs in one index, as filled and after "
-        "the compaction that filling starts. Embeddings and searches took turns, so read the "
-        f"ratios: one embedding of a question took {embedding:.1f} ms (p50) meanwhile.\n",
-        "| asked of the index | p50 ms | p95 ms | embeddings | p50 ms, compacted | p95 ms |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, (p50, p95) in speed.asked.items():
-        later, worst = speed.compacted[name]
-        lines.append(
-            f"| {name} | {p50:.2f} | {p95:.2f} | {p50 / embedding:.2f} | {later:.2f} | "
-            f"{worst:.2f} |"
         )
     return "\n".join(lines)
 

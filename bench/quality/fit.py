@@ -1,6 +1,6 @@
 """Fit the shipped calibration on the benchmark's own history.
 
-    python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS`)
+    python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS` but Retail)
     python -m bench.quality.fit --rows FOLDER
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
@@ -9,6 +9,7 @@ and without schemas. The words of others (validators, the world, the given half 
 field) and the values of sessions are asked about with an empty memory, what was rewritten and
 siblings of a tool after one lesson or two. Without `--ask` the judge's model is fitted on what was
 asked before, and how sure it is of each source that it never saw goes into `docs/figures/judge.md`.
+Of the mistakes that were put aside (`held`) each third is there, so that all of these are asked.
 `--priors` counts the priors by kind of edit, on the tables' mistakes.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
@@ -22,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from aftercall.models import SuggestRequest
-from bench.quality import dialects, kinds, rewrites, session_values, siblings, written
+from bench.quality import dialects, held, rewrites, session_values, siblings, worlds, written
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import left_out, open_dataset
 from bench.quality.fit_judge import Row, Seen, fit_judge, rows_of_text, text_of_rows
@@ -31,6 +32,7 @@ from bench.quality.laws.asking import Asker
 from bench.quality.methods import failed_call, record_earlier
 from bench.quality.sessions import GoldCall, history, trials
 from bench.quality.split import folds, split
+from bench.quality.tables import UNREPAIRABLE
 from bench.quality.trial import Damage, Json, Trial, Verdict
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
@@ -69,9 +71,9 @@ WORDS = {"validators": dialects.validators, "dialects": dialects.dialects, "fiel
 _SESSION = "session"
 TAUGHT = ("rewrites", "siblings")
 """What two agents taught, asked by a third one about the same tool, and about a sibling of it."""
-SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail", _WRITTEN, *WORDS, _SESSION, *TAUGHT)
-"""Those of the tables, the worlds of the kinds, the calls that were written one by one, the words
-of others, and values of the session."""
+SETS = (*TABLES, *worlds.NAMES, _WRITTEN, *WORDS, _SESSION, *TAUGHT)
+"""Those of the tables, what was put aside of the worlds (Retail is kept out of the fit), the calls
+that were written one by one, the words of others, and values of the session."""
 
 
 async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterator[list[Asked]]:
@@ -85,7 +87,7 @@ async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterat
     elif name in TABLES:
         found = _ask_table(embedder, name, stride)
     else:
-        found = _ask_kinds(embedder, kinds.world_of(name), stride)
+        found = _ask_held(embedder, worlds.world_of(name), stride)
     async for each in found:
         yield each
 
@@ -112,16 +114,15 @@ async def _ask_table(embedder: Embedder, name: str, stride: int) -> AsyncIterato
                         yield await _ask(brain, asked, with_schema=with_schema)
 
 
-async def _ask_kinds(
-    embedder: Embedder, world: kinds.World, stride: int
+async def _ask_held(
+    embedder: Embedder, world: worlds.World, stride: int
 ) -> AsyncIterator[list[Asked]]:
-    """The mistakes of all families that are not kept for the end, likewise in folds."""
-    older, _ = split(world.dataset.sessions())
-    for outside, inside in folds(older, 2):
-        asked = kinds.trials(world, inside, kinds.of_world(world, kinds.FITTED_BY_JUDGE))[::stride]
+    """Yield what was put aside of a world for the fit, likewise in folds."""
+    for part in held.FITTED:
+        asked = held.held_trials(world, part)[::stride]
         for with_schema in (True, False):
             async with open_brain(embedder) as brain:
-                taught = await history(world.dataset, outside, with_schema=with_schema)
+                taught = held.held_history(world, part, with_schema=with_schema)
                 await brain.learn(taught.executions)
                 yield await _ask(brain, asked, with_schema=with_schema)
 
@@ -196,7 +197,7 @@ def session_trials() -> list[Trial]:
 
 
 def _damage(source: str, kind: str, gold: Sequence[Json]) -> Damage:
-    return Damage(kind, source if gold else kinds.UNREPAIRABLE)
+    return Damage(kind, source if gold else UNREPAIRABLE)
 
 
 async def _judge(gold: Sequence[Json], parameters: Json) -> Verdict:
@@ -221,7 +222,7 @@ async def _judged(trial: Trial, question: Question) -> list[tuple[RankedProposal
 def row_of(source: str, asked: Asked) -> Row:
     """Return what is kept of a trial; of a call that holds no right repair nothing is right."""
     family = asked.trial.damage.parameter
-    never = family in kinds.NEVER
+    never = family == UNREPAIRABLE
     seen = (Seen(ranked.signals, right and not never) for ranked, right in asked.judged)
     source = family if family.startswith(_WRITTEN) else source
     return Row(source, asked.trial.damage.kind, tuple(seen))
@@ -248,7 +249,7 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
     To leave out what was only called wrong is not right, though the name does not belong there.
     """
     trial = asked.trial
-    if trial.damage.parameter in kinds.NEVER:
+    if trial.damage.parameter == UNREPAIRABLE:
         return False
     edits = {edit.kind for edit in option.edits}
     if "remove" in edits and trial.damage.kind != "unexpected parameter":

@@ -30,6 +30,7 @@ from aftercall.files import user_folder
 from bench.quality import again, servers
 from bench.quality.brain import Recording, open_brain
 from bench.quality.sessions import GoldCall, record_mistake
+from bench.quality.tables import columns_table
 from bench.quality.trial import Damage, Json, Trial
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
@@ -303,11 +304,6 @@ def _counts(times: Sequence[again.Time]) -> dict[str, str]:
 def lines(found: Answers, accepted: Sequence[str]) -> list[str]:
     """The table, in Markdown, and what is left of what can be known, by kind."""
     columns = figures(found)
-    rows = list(next(iter(columns.values())))
-    table = [
-        f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|",
-        *(f"| {row} | {' | '.join(str(each[row]) for each in columns.values())} |" for row in rows),
-    ]  # fmt: skip
     wrong = Counter(
         mistake.kind
         for mistake, times in zip(found.mistakes, found.empty, strict=True)
@@ -316,7 +312,8 @@ def lines(found: Answers, accepted: Sequence[str]) -> list[str]:
     )
     said = ", ".join(f"{kind} {count}" for kind, count in wrong.most_common()) or "none"
     return [
-        *table, "", f"Not right with an empty memory though it can be known: {said}.", "",
+        *columns_table(columns), "",
+        f"Not right with an empty memory though it can be known: {said}.", "",
         f"Not refused by the servers, and left out: {len(accepted)} of "
         f"{len(accepted) + len(found.mistakes)} mistakes.",
     ]  # fmt: skip

@@ -10,9 +10,6 @@ not (another shell command, another passage of a file): *or left* counts silence
 Developed on the older halves. MIT, entireio/cli and sierra-research/tau-bench.
 """
 
-import argparse
-import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,7 +19,6 @@ from aftercall.reflection.retry_rules import apply_changes
 from bench import data
 from bench.quality.brain import Recording, open_brain
 from bench.quality.trial import Json
-from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 SETS = ("tau_airline", "claude_code")
@@ -230,33 +226,3 @@ def row_of(found: Sequence[Answered]) -> Json:
 def _share(values: Iterator[bool]) -> float:
     found = list(values)
     return round(sum(found) / len(found), 3) if found else 0.0
-
-
-async def main() -> None:
-    """Print the figures of the sets that are there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--wrong", action="store_true", help="print reachable repairs not made")
-    args = parser.parse_args()
-    embedder = await open_embedder()
-    try:
-        for name in SETS:
-            if not available(name):
-                print(data.left_out(name, *files_of(name)))
-                continue
-            found = await replay(embedder, name)
-            print(name, json.dumps(row_of(found), indent=1))
-            for each in found if args.wrong else ():
-                if each.truth == "change" and each.reachable and not each.equal:
-                    new = {
-                        key: (each.row["parameters"].get(key), (each.mended or {}).get(key))
-                        for key in _changed(each.row["parameters"], each.mended or {})
-                    }
-                    print("-", each.row["tool"], each.row["error"]["message"][:150])
-                    print("   ", json.dumps(new)[:400])
-                    print("   ", each.action, each.confidence, json.dumps(each.sent)[:200])
-    finally:
-        await embedder.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(main())

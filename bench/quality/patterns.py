@@ -1,25 +1,18 @@
-"""Patterns after the nightly job: wordings of one cause joined, causes apart, repairs in them.
+"""Patterns after the nightly job: wordings of one cause joined, causes apart.
 
     python -m bench.quality --only patterns
 
 `calls/causes.jsonl` holds causes of failures of one tool each, every one in several wordings, with
 the call that failed and the one that worked; two agents meet each wording in sessions of their own.
-A second memory is given failures that nobody repaired but the product: its first suggestion is
-followed, and the outcome recorded.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import START, WORKSPACE, Brain, Recording, open_brain
-from bench.quality.methods import failed_call
-from bench.quality.trial import Json, Trial
-from bench.quality.written import trials
+from bench.quality.trial import Json
 from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import Embedder
 from ingest.nightly import NightlyJob
@@ -30,8 +23,6 @@ from retrieval.knowledge.memory import PATTERN
 from retrieval.knowledge.patterns.consolidation import ConsolidatedPattern
 
 CAUSES = Path(__file__).parent / "calls" / "causes.jsonl"
-OWN_REPAIRS = 14
-_WRITTEN = Path(__file__).parent / "written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,51 +102,6 @@ async def joined(embedder: Embedder) -> list[tuple[Cause, int, int]]:
     ]  # fmt: skip
 
 
-def _written() -> Iterator[Trial]:
-    for file in sorted(_WRITTEN.glob("*.jsonl")):
-        yield from trials(file)
-
-
-async def repaired(embedder: Embedder) -> list[ConsolidatedPattern]:
-    """Return the patterns of failures that the product alone repaired."""
-    async with open_brain(embedder) as brain:
-        done = 0
-        tools = set[str]()
-        for trial in _written():
-            if done == OWN_REPAIRS or trial.tool in tools:
-                continue
-            if await _follow(brain, trial, f"session-{trial.session}"):
-                tools.add(trial.tool)
-                done += 1
-        found = await patterns_after_nightly(brain, embedder)
-    return [each for each in found if each.tool_name in tools]
-
-
-async def _follow(brain: Brain, trial: Trial, session: str) -> bool:
-    call = failed_call(trial, with_schema=True, agent="ada")
-    answer = await brain.ask(call.model_copy(update={"session_id": session}), hints=trial.hints)
-    first = next(iter(answer.suggestions), None)
-    sent = None
-    if first is not None and first.action == "change_parameters" and first.safe:
-        sent = apply_changes(trial.damaged, first.changes)
-    if first is None or sent is None or await trial.judge(sent) != "right":
-        return False
-    recording = Recording([])
-    add: Any = partial(
-        recording.add, agent="ada", session=session, tool=trial.tool, server=trial.server,
-        context=trial.context, schema=trial.schema,
-    )  # fmt: skip
-    add(parameters=trial.damaged, error=trial.error)
-    add(parameters=sent)
-    [failed, worked] = recording.executions
-    worked = worked.model_copy(
-        update={"suggestion_id": first.suggestion_id, "repair_of": failed.execution_id}
-    )
-    await brain.suggester.close()
-    await brain.learn([failed, worked])
-    return True
-
-
 def _about() -> str:
     return " ".join(__doc__.split("\n\n", 2)[2].split())
 
@@ -165,7 +111,6 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     hashing = HashingEmbedder()
     models = {embedder.name: embedder, hashing.name: hashing}
     results = {name: await joined(model) for name, model in models.items()}
-    own = await repaired(embedder)
     await hashing.close()
     lines = [
         "# Patterns", "",
@@ -184,19 +129,6 @@ async def measure(embedder: Embedder, folder: Path) -> None:
         for found in results.values()
     )
     lines.append(f"| all {len(causes())} | | {sum(len(c.wordings) for c in causes())} |{cells}")
-    filled = [
-        ("`mended` above 0", sum(each.mended + each.followed > 0 for each in own)),
-        ("a lesson", sum(bool(each.lesson) for each in own)),
-        ("an example", sum(each.example is not None for each in own)),
-    ]
-    lines += [
-        "",
-        "## What the product itself repaired",
-        "",
-        f"| of {len(own)} patterns | |",
-        "|---|---|",
-    ]
-    lines += [f"| {name} | {number} |" for name, number in filled]
     page = "\n".join(lines) + "\n"
     print(page)
     (folder / "patterns.md").write_text(page, encoding="utf-8")

@@ -51,25 +51,6 @@ def plot_reliability(file: Path, series: Mapping[str, Sequence[Result]]) -> None
     _save(figure, file)
 
 
-def plot_learning(file: Path, curve: Mapping[int, Sequence[Result]]) -> None:
-    """right@1 and coverage over the number of earlier repairs of the same mistake."""
-    repairs = list(curve)
-    figure, panel = plt.subplots(figsize=(4.8, 3.4), constrained_layout=True)
-    found = [scores(curve[each]) for each in repairs]
-    for name, values, color in (
-        ("right@1", [each.right_at_1 for each in found], _BLUE),
-        ("coverage (above 0.80)", [each.coverage for each in found], _ORANGE),
-    ):
-        panel.plot(range(len(repairs)), values, marker="o", color=color, label=name)
-    panel.set_xticks(range(len(repairs)), [str(each) for each in repairs])
-    panel.set_xlabel("earlier repairs of the same mistake, by others")
-    panel.set_ylabel("share of failed calls")
-    panel.set_ylim(0, 1.02)
-    panel.legend(frameon=False, loc="lower right")
-    _plain(panel)
-    _save(figure, file)
-
-
 def plot_regret(file: Path, curves: Mapping[str, NDArray[np.float64]]) -> None:
     """Cumulative regret by call, the mean over worlds with the range of 90 % of them.
 

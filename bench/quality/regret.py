@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.quality.regret_rules import Best, Exp4, LinTS, Random, Seed, Shipped, Thompson
+from bench.quality.regret_rules import Best, LinTS, Random, Seed, Shipped, Thompson
 from bench.quality.regret_texts import Catalogue
 from bench.quality.regret_world import DEVELOPED, EVOLVED, HELD_OUT, ORIGINAL, World, world
 
@@ -27,10 +27,7 @@ CONTENDERS: dict[str, Callable[[World, int], Random]] = {
     f"{OURS}, mode=seed": lambda known, seed: Shipped(known, seed, by_seed=True),
     SEED: Seed,
     LINTS: LinTS,
-    "LinTS that forgets (0.995)": lambda known, seed: LinTS(known, seed, keep=0.995),
     "Thompson per tool": Thompson,
-    "EXP4": Exp4,
-    "Thompson that knows the kinds": lambda known, seed: Thompson(known, seed, knows_kinds=True),
     "random": Random,
     "best at each call": Best,
 }

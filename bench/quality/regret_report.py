@@ -27,7 +27,7 @@ from bench.quality.regret_world import CALLS, DEVELOPED, FEW, HELD_OUT
 from embeddings.protocol import Embedder
 
 _RESAMPLES = 2_000
-_PLOTTED = (OURS, SEED, LINTS, "Thompson per tool", "Thompson that knows the kinds", "random")
+_PLOTTED = (OURS, SEED, LINTS, "Thompson per tool", "random")
 
 
 @dataclass(slots=True)
@@ -105,8 +105,7 @@ def markdown(figures: RegretFigures) -> str:
         "## Families developed on",
         _table(figures, DEVELOPED),
         "*May be tried*: the tools only read, or the caller allows to try them out, so that the "
-        "upper bound counts; else the mean does. *Thompson that knows the kinds* is told of which "
-        "kind each request is, and learns the rest. Ratios are of sums over worlds, with the "
+        "upper bound counts; else the mean does. Ratios are of sums over worlds, with the "
         "middle 90 % of 2,000 resamples of the worlds.",
         "## How soon the choice follows a change",
         "A promoted tool that served 40 calls breaks, loses its place, and is mended 20 calls "

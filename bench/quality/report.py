@@ -21,12 +21,8 @@ class Figures:
     """Everything that was measured; `results` by dataset, then by method, then its results."""
 
     results: dict[str, dict[str, list[Result]]] = field(default_factory=dict)
-    learning: dict[int, list[Result]] = field(default_factory=dict)
-    tau: Json | None = None
-    refusals: Json | None = None
     classifier: Json | None = None
     skipped: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     laws: Options = field(default_factory=Options)
     """What of the laws is measured."""
 
@@ -51,12 +47,10 @@ def markdown(figures: Figures) -> str:
         "would have done, in its result and in the state it leaves. Seeds are fixed; the same code "
         "gives the same figures.",
         "![How sure, how right](repair-reliability.svg)",
-        "![Learning](repair-learning.svg)",
         *_asked(figures),
         *_methods(figures),
         *_kinds(figures),
-        *_learning(figures),
-        *_others(figures),
+        *_classifier(figures),
     ]
     if figures.skipped:
         parts += ["## Not measured here", *[f"- {each}" for each in figures.skipped]]
@@ -84,8 +78,7 @@ def as_json(figures: Figures) -> Json:
             }
             for dataset, methods in figures.results.items()
         },
-        "learning": {str(n): scores(found).row() for n, found in figures.learning.items()},
-        "tau": figures.tau, "refusals": figures.refusals, "classifier": figures.classifier,
+        "classifier": figures.classifier,
         "skipped": figures.skipped,
     }  # fmt: skip
 
@@ -114,14 +107,6 @@ def _asked(figures: Figures) -> list[str]:
             (f"wrong success above 0.80, {name}", "at most 0.01", found.sure_wrong_success),
             (f"ECE, {name}", "at most 0.05", found.ece),
         ]
-    if figures.refusals:
-        rows.append(
-            ("transient and permission errors: no parameter change", "0.99",
-             figures.refusals["no_change"])
-        )  # fmt: skip
-    if figures.tau:
-        rows.append(("tau-bench failures: right action", "0.70", figures.tau["right"]))
-        rows.append(("tau-bench failures: invented values", "0", figures.tau["invented"]))
     if figures.classifier:
         rows.append(
             ("classifier, macro F1 on its test split", "0.90", figures.classifier["macroF1"])
@@ -162,36 +147,10 @@ def _kinds(figures: Figures) -> list[str]:
     return parts
 
 
-def _learning(figures: Figures) -> list[str]:
-    if not figures.learning:
-        return []
-    found = {repairs: scores(results) for repairs, results in figures.learning.items()}
-    trials = next(iter(found.values())).trials
-    lines = [
-        f"| {repairs} | {s.right_at_1:.3f} | {s.coverage:.3f} | {s.harm:.3f} |"
-        for repairs, s in found.items()
-    ]
-    return [
-        "## Learning",
-        f"{trials} distinct mistakes, each after it was mended so often in other sessions; no "
-        "schema, and nothing else in the memory.",
-        _table(("earlier repairs", "right@1", "coverage", "harm"), lines),
-    ]
-
-
-def _others(figures: Figures) -> list[str]:
-    parts = []
-    for name, found in (("tau-bench, as it happened", figures.tau),
-                        ("Transient and permission errors", figures.refusals),
-                        ("Classifier", figures.classifier)):  # fmt: skip
-        if found:
-            lines = [
-                f"| {key} | {value} |"
-                for key, value in found.items()
-                if not isinstance(value, dict)
-            ]
-            parts += [f"## {name}", _table(("figure", "measured"), lines)]
-    return parts + [f"- {note}" for note in figures.notes]
+def _classifier(figures: Figures) -> list[str]:
+    found = figures.classifier or {}
+    lines = [f"| {key} | {value} |" for key, value in found.items() if not isinstance(value, dict)]
+    return ["## Classifier", _table(("figure", "measured"), lines)] if lines else []
 
 
 def _row(name: str, found: Scores) -> str:

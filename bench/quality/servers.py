@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - one gold call a line
 """Real MCP servers: `mcp-server-time` and `mcp-server-git`, called for real through the gateway.
 
 Each call meets the same world: a fresh copy is laid out after every call that could have changed
@@ -127,7 +126,7 @@ class Servers:
         """The gold calls."""
         return [
             Session(name, tuple(self._call(name, at, row) for at, row in enumerate(rows)))
-            for name, rows in _SESSIONS.items()
+            for name, rows in _sessions().items()
         ]
 
     def schema_of(self, call: GoldCall) -> Json | None:
@@ -338,89 +337,13 @@ def _git(folder: Path, *arguments: str) -> str:
     ).stdout
 
 
-_NOW, _CONVERT = "time.get_current_time", "time.convert_time"
-_SESSIONS: dict[str, tuple[tuple[str, Json, str], ...]] = {
-    "standup": (
-        (_NOW, {"timezone": "Europe/Berlin"}, "What time is it in Berlin now?"),
-        (_CONVERT, {"source_timezone": "Europe/Berlin", "time": "09:30", "target_timezone": "Asia/Tokyo"},
-         "When is our 09:30 Berlin standup in Tokyo?"),
-        ("git.git_status", {}, ""),
-        ("git.git_log", {"max_count": 5}, "Show me the last 5 commits"),
-        ("git.git_branch", {"branch_type": "local"}, "Which local branches are there?"),
-    ),
-    "login": (
-        ("git.git_checkout", {"branch_name": "feature/login"}, "Switch to feature/login"),
-        ("git.git_show", {"revision": "feature/login"}, ""),
-        ("git.git_diff", {"target": "main", "context_lines": 3}, "Compare with main"),
-        ("git.git_create_branch", {"branch_name": "feature/logout", "base_branch": "develop"},
-         "Make a branch feature/logout from develop"),
-    ),
-    "offices": (
-        (_CONVERT, {"source_timezone": "America/New_York", "time": "16:45", "target_timezone": "Europe/London"}, ""),
-        (_NOW, {"timezone": "Asia/Kolkata"}, ""),
-        (_NOW, {"timezone": "Australia/Sydney"}, "Is Sydney already awake? What time is it there?"),
-        (_CONVERT, {"source_timezone": "UTC", "time": "00:15", "target_timezone": "America/Los_Angeles"},
-         "Convert 00:15 UTC to Los Angeles time"),
-    ),
-    "docs": (
-        ("git.git_diff_unstaged", {"context_lines": 1}, "What have I changed but not staged?"),
-        ("git.git_add", {"files": ["docs/guide.md"]}, "Stage docs/guide.md"),
-        ("git.git_add", {"files": ["README.md", "notes.txt"]}, ""),
-        ("git.git_commit", {"message": "Type the cart"}, "Commit that as 'Type the cart'"),
-    ),
-    "release": (
-        ("git.git_show", {"revision": "v1.2"}, "Show what went into v1.2"),
-        ("git.git_diff", {"target": "release/2.0"}, "How do we differ from release/2.0?"),
-        ("git.git_checkout", {"branch_name": "release/2.0"}, ""),
-        ("git.git_branch", {"branch_type": "all"}, "List all branches, remote ones too"),
-        ("git.git_log", {"max_count": 3}, ""),
-    ),
-    "travel": (
-        (_CONVERT, {"source_timezone": "Asia/Singapore", "time": "22:10", "target_timezone": "Europe/Paris"},
-         "My flight leaves Singapore at 22:10; what is that in Paris?"),
-        (_NOW, {"timezone": "America/Sao_Paulo"}, ""),
-        (_CONVERT, {"source_timezone": "Europe/Paris", "time": "07:05", "target_timezone": "America/Sao_Paulo"}, ""),
-        (_NOW, {"timezone": "Africa/Nairobi"}, "Current time in Nairobi please"),
-    ),
-    "checkout-bug": (
-        ("git.git_checkout", {"branch_name": "fix/checkout"}, ""),
-        ("git.git_show", {"revision": "fix/checkout:src/checkout.py"}, "Print src/checkout.py of fix/checkout"),
-        ("git.git_create_branch", {"branch_name": "fix/rounding"}, "Start a branch called fix/rounding"),
-        ("git.git_diff_staged", {"context_lines": 0}, ""),
-    ),
-    "search": (
-        ("git.git_add", {"files": ["src/search.py"]}, "Stage src/search.py"),
-        ("git.git_commit", {"message": "Prepare the search"}, ""),
-        ("git.git_diff_staged", {"context_lines": 5}, "Show the staged changes with 5 lines around"),
-        ("git.git_status", {}, "Anything uncommitted?"),
-    ),
-    "reset": (
-        ("git.git_reset", {}, "Unstage everything"),
-        ("git.git_log", {"max_count": 10, "start_timestamp": "2026-03-01", "end_timestamp": "2026-03-31"},
-         "The 10 latest commits between 2026-03-01 and 2026-03-31"),
-        ("git.git_show", {"revision": "main"}, ""),
-        ("git.git_branch", {"branch_type": "remote"}, "Which branches does the remote have?"),
-    ),
-    "launch": (
-        (_CONVERT, {"source_timezone": "America/Los_Angeles", "time": "10:00", "target_timezone": "Asia/Kolkata"},
-         "The launch is at 10:00 Los Angeles time. When is it in Kolkata?"),
-        (_NOW, {"timezone": "America/New_York"}, ""),
-        (_CONVERT, {"source_timezone": "America/New_York", "time": "18:20", "target_timezone": "Australia/Sydney"}, ""),
-        (_NOW, {"timezone": "Europe/London"}, "What's the time in London?"),
-    ),
-    "review": (
-        ("git.git_diff", {"target": "feature/login", "context_lines": 2}, ""),
-        ("git.git_show", {"revision": "develop"}, "Show the last commit on develop"),
-        ("git.git_branch", {"branch_type": "local"}, ""),
-        ("git.git_checkout", {"branch_name": "develop"}, "Go to develop"),
-        ("git.git_create_branch", {"branch_name": "release/2.1", "base_branch": "release/2.0"}, ""),
-    ),
-    "handover": (
-        (_NOW, {"timezone": "Asia/Tokyo"}, ""),
-        (_CONVERT, {"source_timezone": "Asia/Tokyo", "time": "17:30", "target_timezone": "Europe/Berlin"},
-         "What is 17:30 in Tokyo for Berlin?"),
-        ("git.git_log", {"max_count": 7}, "The last 7 commits"),
-        ("git.git_add", {"files": ["README.md"]}, ""),
-    ),
-}  # fmt: skip
-"""Tool, parameters (git's repository is added) and what the user said; "" where nothing is known."""
+_CALLS = Path(__file__).with_name("servers_sessions.json")
+
+
+def _sessions() -> dict[str, list[tuple[str, Json, str]]]:
+    """Return by session: tool, parameters (git's repository is added), and the user's words.
+
+    The words are empty where nothing is known.
+    """
+    found: dict[str, list[tuple[str, Json, str]]] = json.loads(_CALLS.read_text(encoding="utf-8"))
+    return found

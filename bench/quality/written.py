@@ -17,9 +17,10 @@ from pathlib import Path
 from aftercall.models import ToolAnnotations
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import Brain, open_brain
-from bench.quality.kinds import UNREPAIRABLE, table
 from bench.quality.methods import Method, failed_call, results_of
+from bench.quality.tables import UNREPAIRABLE, table
 from bench.quality.trial import Attempt, Damage, Json, Trial, Verdict
+from bench.quality.worlds import read_texts
 from embeddings.protocol import Embedder
 from retrieval.knowledge.values.scalars import same_value
 
@@ -46,19 +47,7 @@ def trials(file: Path) -> Iterator[Trial]:
 
 
 async def _judge(gold: Json | None, parameters: Json) -> Verdict:
-    return "right" if same_value(_read(parameters), _read(gold)) else "wrong success"
-
-
-def _read(value: object) -> object:
-    """The value with JSON texts read: how one is written, spaces and all, is not what is meant."""
-    if isinstance(value, dict):
-        return {name: _read(each) for name, each in value.items()}
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
+    return "right" if same_value(read_texts(parameters), read_texts(gold)) else "wrong success"
 
 
 def _asked(brain: Brain, *, with_schema: bool) -> Method:

@@ -1,11 +1,11 @@
 """The benchmarks' data: found in one place, named where it is missing, listed with its version."""
 
 import hashlib
-import importlib
+import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import pytest
 
@@ -26,12 +26,6 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder without data, to which the benchmarks are pointed."""
     monkeypatch.setenv(data.VARIABLE, str(tmp_path))
     return tmp_path
-
-
-@pytest.fixture
-def kinds() -> Any:
-    """The module of all kinds, which imports frameworks: when a test needs it."""
-    return importlib.import_module("bench.quality.kinds")
 
 
 def require(*names: str) -> None:
@@ -60,18 +54,16 @@ def test_what_is_missing_is_named_in_one_line(no_data: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_data")
-async def test_a_benchmark_without_its_data_leaves_it_out(kinds: Any) -> None:
-    from bench.quality import datasets
+async def test_a_benchmark_without_its_data_leaves_it_out() -> None:
+    from bench.quality import datasets, worlds
 
     async with datasets.open_dataset("github") as dataset:
         assert dataset is None
     assert github.FILE in datasets.left_out("github")
-    assert await datasets.tau_figures(embedder=None) is None
     assert choosing_data.load("metatool") is None
-    assert not {"GitHub", "Seal-Tools"} & {world.name for world in kinds.worlds()}
+    assert not {"GitHub", "Seal-Tools"} & {world.name for world in worlds.worlds()}
     with pytest.raises(SystemExit, match="Seal-Tools is left out"):
-        kinds.world_of("Seal-Tools")
-    assert seal.names_elsewhere("city", {"description": "Name of the city", "type": "string"}) == []
+        worlds.world_of("Seal-Tools")
 
 
 def test_the_readme_lists_every_file_that_is_read() -> None:
@@ -103,17 +95,20 @@ def test_the_sets_are_read_whole() -> None:
 
 
 @pytest.mark.data
-def test_calls_meant_for_another_tool_are_made_of_seal_tools(kinds: Any) -> None:
-    """The kind that no world of one tool can make (`tests/retrieval/test_kinds.py`)."""
-    require(*seal.FILES)
-    world = kinds.world_of("Seal-Tools")
-    sessions = world.dataset.sessions()[:200]
-    families = [name for name, of in kinds.FAMILIES.items() if "another tool's call" in of]
-    made = [
-        each
-        for each in kinds.trials(world, sessions, families)
-        if each.damage.kind == "another tool's call"
-    ]
-    assert made
-    for each in made:
-        assert seal.errors_of(each.tool, each.damaged)
+@pytest.mark.parametrize("name", ["GitHub", "Seal-Tools"])
+def test_what_was_put_aside_is_of_calls_that_are_there(name: str) -> None:
+    """What is meant fits the tool's schema, and what is asked is another call."""
+    from bench.quality import github, held, worlds
+
+    require(github.FILE, *seal.FILES)
+    world = worlds.world_of(name)
+    for part in get_args(held.Part):
+        asked = held.held_trials(world, part)
+        assert len(asked) > 500
+        assert len({each.tool for each in asked}) > 30
+        for each in asked:
+            assert each.schema is not None
+            assert json.dumps(each.damaged) != json.dumps(each.gold)  # `1` is another call
+            errors = seal.errors_of if name == "Seal-Tools" else github.error_of
+            assert not errors(each.tool, each.gold), each.damage
+        assert held.held_history(world, part, with_schema=True).executions

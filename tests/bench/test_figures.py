@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures import FOLDER, made_by, stamped, write_section
+from bench.figures import FOLDER, made_by, stamped, write_marked, write_section
 
 ROOT = FOLDER.parents[1]
 OF_OTHERS = {"README.md"}
@@ -75,3 +75,12 @@ def test_a_section_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     with stamped("make all", tmp_path):
         page.write_text(f"{text}\n")
     assert "make all" not in page.read_text()
+
+
+def test_what_stands_between_marks_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- soak -->\nold\n<!-- /soak -->\nAfter.\n")
+    write_marked(page, "soak", "| new |\n")
+    assert page.read_text() == "Before.\n<!-- soak -->\n| new |\n<!-- /soak -->\nAfter.\n"
+    with pytest.raises(ValueError, match="holdup"):
+        write_marked(page, "holdup", "lost")

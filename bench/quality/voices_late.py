@@ -1,5 +1,0 @@
-"""How servers word what is wrong with a call, for the kinds of `kinds_late`: `voices.toml`."""
-
-from bench.quality.voices_wild import read_voices
-
-VOICES = read_voices("late")
