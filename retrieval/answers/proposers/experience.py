@@ -35,7 +35,6 @@ from retrieval.knowledge.values.parameters import (
     Path,
     ToolView,
     first_path,
-    object_view,
     value_at,
     written_place,
 )
@@ -411,4 +410,4 @@ def _view_around(case: Case, path: Path) -> ToolView | None:
         return case.view
     around = first_path(path[:-1])
     value = value_at(case.parameters, around)
-    return object_view(case.schema, around, value if isinstance(value, dict) else {})
+    return case.view_object(around, value if isinstance(value, dict) else None)

@@ -59,7 +59,6 @@ from retrieval.knowledge.values.notations import (
     json_or_text,
     object_in,
 )
-from retrieval.knowledge.values.parameters import object_view
 from retrieval.knowledge.values.scalars import fits_types, says_nothing
 
 _UNPACKED = prior_trials("shape.unpacked")  # {"params": {"a": 1}} -> {"a": 1}
@@ -232,7 +231,7 @@ def _restyle_names(case: Case) -> Iterator[Option]:
     edits = [
         Rename(name=name, to=to).under_prefix(path)
         for path, inner in objects_in(case.parameters) if path and case.schema is not None
-        if (view := object_view(case.schema, path, inner)) is not None
+        if (view := case.view_object(path, inner)) is not None
         for name in view.unknown_parameters(inner)
         for to in view.parameters
         if to not in inner and "".join(words_of(name)) == "".join(words_of(to))
@@ -400,7 +399,7 @@ def _nest_fields(case: Case) -> Iterator[Option]:
         if not (listed or "object" in known.types):
             continue
         there = object_in(case.parameters.get(name))
-        inner = object_view(case.schema, (name, 0) if listed else (name,), there or strange)
+        inner = case.view_object((name, 0) if listed else (name,), there or strange)
         known_fields = inner.parameters if inner else {}
         fields = {each: each for each in strange if each in known_fields}
         fields |= best_matches(
@@ -431,7 +430,7 @@ def _raise_parameters(case: Case) -> Iterator[Option]:
     for name, value in case.parameters.items() if case.schema is not None else ():
         held = object_in(value)
         path = (name, 0) if isinstance(value, list) else (name,)
-        inner = object_view(case.schema or {}, path, held) if held else None
+        inner = case.view_object(path, held) if held else None
         unknown = inner.unknown_parameters(held) if inner else ()
         fields = [each for each in unknown if each in names_of_tool(case)]
         if fields:
