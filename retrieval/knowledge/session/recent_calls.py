@@ -131,9 +131,11 @@ class RecentCalls:
         if head > known.scanned:
             reach = 0 if most >= MAX_READ else max(0, head - _WITHIN)
             found = await self._find_newer(tool, max(known.scanned, reach), most)
-            calls = [*known.calls.values(), *found]
-            known = await asyncio.to_thread(_keep_calls, calls, known.depth) if found else known
-            known.scanned = max([head, *(call.position for call in found)])
+            if found:
+                calls = [*known.calls.values(), *found]
+                known = await asyncio.to_thread(_keep_calls, calls, known.depth)
+                head = max(head, found[-1].position)
+            known.scanned = head
             self._tools[tool] = known
         return list(known.calls.values())
 
@@ -144,7 +146,8 @@ class RecentCalls:
     async def _find_newer(self, tool: ToolKey, position: int, most: int) -> list[RecentCall]:
         """Return the calls above a position, or the latest of them, the latest last."""
         found: list[RecentCall] = []
-        before, size = None, 0
+        before = None
+        size = 0
         pages = iter(_PAGES)
         while len(found) < most and size < _MAX_BYTES:
             limit = min(next(pages, _PAGES[-1]), most - len(found))
@@ -218,7 +221,9 @@ async def rank_calls(
 
 def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[float]:
     """Return the cosine of words with each call's, 0 to 1, weighed by their rarity (IDF)."""
-    in_calls = Counter(word for call in calls for word in call.words)
+    in_calls = Counter[str]()
+    for call in calls:
+        in_calls.update(call.words)
     most = len(calls) + 1
     weights = {word: math.log(1 + most / (n + 0.5)) ** 2 for word, n in in_calls.items()}
     new = math.log(1 + most / 0.5) ** 2  # of a word that none of them has
