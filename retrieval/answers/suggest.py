@@ -321,7 +321,7 @@ class Suggester:
         return replace(found, response=found.response.model_copy(update=took))
 
     async def _classified(self, reading: ErrorReading, call: m.FailedCall) -> ErrorReading:
-        """The classifier's category, if it is sure, of what neither grammar nor corpus knows."""
+        """Add the classifier's category, if it is sure and neither grammar nor corpus is."""
         if not reading.is_unsure:
             return reading
         head = CategoryHead.load(self.embedder.name)
@@ -485,7 +485,7 @@ def _beside(suggestion: m.Suggestion, known: Document) -> m.Suggestion:
 
 
 def _has_lesson(case: Case) -> bool:
-    """Whether something was learned of this very error, or it is none that a repair is for."""
+    """Return whether something was learned of this very error, or no repair is for it."""
     known = case.signature
     if case.reading.category in TRANSIENT:
         return True
@@ -501,7 +501,7 @@ def schema_for(
     writes: bool,
     quorum: int,
 ) -> JsonObject | None:
-    """The schema to go by: the caller's own, else the registered one as far as it is believed."""
+    """Return the schema to go by: the caller's, else the registered one if it is believed."""
     if call.input_schema:
         return call.input_schema
     schema = registered_schema(registered, binds=binds, writes=writes)

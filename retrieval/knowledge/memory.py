@@ -169,7 +169,7 @@ def tool_of_row(workspace: str, key: str) -> ToolKey:
 
 _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
-some 2 kB, and 100 kB of a tool of which as much is remembered as there is space for."""
+some 2 kB, and 100 kB of a tool that fills its space."""
 
 _MAX_KNOWLEDGE = 40_000_000
 """The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
@@ -395,7 +395,7 @@ class Memory:
         return [name for row in rows for name in REGISTERED.decode_row(row).schema_hashes]
 
     async def _unlearned_ids(self, tool: ToolKey, cursor: int) -> list[str]:
-        """Ids that were put or deleted under a name behind the cursor."""
+        """Return the ids that were put or deleted under a name behind the cursor."""
         found: list[str] = []
         before = None
         while True:

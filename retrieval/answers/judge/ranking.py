@@ -167,7 +167,7 @@ def likelihood(proposal: Proposal) -> float:
 def bound(proposal: Proposal) -> float:
     """Return what a confidence is at most, in (0, 1].
 
-    A value that neither call nor tool says, but session, context or others' calls, is no surer than
+    A value that session, context or others' calls state, not call or tool, is no surer than
     the low end of what the record of where it comes from states.
     """
     least = 1.0

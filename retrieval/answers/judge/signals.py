@@ -80,7 +80,7 @@ SIGNALS = (
 )
 """The order of the vector that `signals_of` gives."""
 RISING = frozenset(("odds", "lead", "least", "bound", "alike", "repaired", "likeness", "reading"))
-"""Signals of which more never makes a repair less likely."""
+"""Signals that never make a repair less likely by rising."""
 DOUBTS = (
     "left_open", "still_wrong", "named_left", "first_only", "unknown_left", "odd", "unlike",
     "strange", "unmet", "wishes", "rivals", "unexplained",
@@ -91,7 +91,7 @@ OPEN = ("unexplained", "rivals", "beyond")
 FALLING = frozenset(
     (*DOUBTS, "uncovered", "unusual", "lost_words", "lossy", "values", "beyond", "failed")
 )
-"""Signals of which more never makes a repair more likely."""
+"""Signals that never make a repair more likely by rising."""
 _CLASSES = ("lossless", "plausible", "lossy", "semantic")
 _KEYS = ("same", "level", "spelling", "error", "only", "left", "none")
 _MOST = 3
@@ -126,8 +126,8 @@ class Weighed:
     """A proposal with its account, and what speaks for it next to the others of its case.
 
     `odds` are log-odds of the product of its options' Beta means, `lead` the log of its share
-    beside the surest rival, `bound` how sure the place is that its values come from; `refused` is 1
-    where the schema refuses the call as sent, 0 where it takes it, -1 without a schema.
+    next to the surest rival, `bound` how sure the place is that its values come from; `refused` is
+    1 where the schema refuses the call as sent, 0 where it takes it, -1 without a schema.
     """
 
     proposal: Proposal

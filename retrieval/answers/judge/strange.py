@@ -143,7 +143,7 @@ def _is_noted(names: set[str], seen: ParameterProfile | None, value: str) -> boo
 
 
 def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
-    """Return whether a value is none of a list that is stated or was always kept to.
+    """Return whether a value misses from a list that is stated or was always kept to.
 
     Or of another form than all that is known at its place.
     """

@@ -102,7 +102,7 @@ class Case:
 
     @property
     def knows_tool(self) -> bool:
-        """Whether schema or successes show the tool's parameters, and not its error alone."""
+        """Return whether schema or successes show the tool's parameters, not its error alone."""
         return self.view is not None and self.view.source != "error"
 
     def is_distrusted(self, principals: Collection[str]) -> bool:

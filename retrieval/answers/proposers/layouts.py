@@ -371,7 +371,7 @@ def _as_order(fields: Sequence[ParameterView], key: str, mark: str, held: str) -
 
 
 def _is_key(field: ParameterView) -> bool:
-    """Return whether a field says which of several things it is."""
+    """Return whether a field names one of several things."""
     return not _KEYS.isdisjoint(words_of(field.name))
 
 

@@ -40,7 +40,7 @@ MAX_CLUSTER_TOOLS = 20
 class CohesionRules:
     """When boundary failures make a warning (4-rules.md, and `docs/figures/boundaries.md`).
 
-    At least `min_failures` must name an axis, of which a correction counts `correction_weight`; the
+    At least `min_failures` must name an axis, where a correction counts `correction_weight`; the
     second largest cluster must have `min_share` of them, believed with the probability
     `min_confidence` (chosen on the development seeds of `bench/quality/boundaries_cohesion.py`).
     """

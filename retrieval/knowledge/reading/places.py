@@ -62,7 +62,7 @@ def place_fault(fault: Fault, call: JsonObject) -> Fault:
 def _spelt_otherwise(path: Path, call: JsonObject) -> Path | None:
     """Return where the call has a field that the fault names as Go does, in its own spelling."""
     *above, last = path
-    around = _around(path, call)
+    around = _value_around(path, call)
     name = str(last)
     if not name[:1].isupper() or not isinstance(around, dict):
         return None
@@ -93,14 +93,14 @@ def _by_format(fault: Fault, call: JsonObject) -> list[Path]:
     return [at for at, text in _walk_texts(call) if in_form(text, form) is not None]
 
 
-def _around(path: Path, call: JsonObject) -> JsonValue:
+def _value_around(path: Path, call: JsonObject) -> JsonValue:
     """Return the value that a place stands in."""
     return value_at(call, path[:-1]) if len(path) > 1 else call
 
 
 def faults_of_others(fault: Fault, call: JsonObject) -> list[Fault]:
     """Return the faults of the other names next to the wrong one that are none of those listed."""
-    around = _around(fault.path, call)
+    around = _value_around(fault.path, call)
     if fault.kind != "unexpected" or not fault.known or not isinstance(around, dict):
         return []
     above = fault.path[:-1]

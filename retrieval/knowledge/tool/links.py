@@ -157,8 +157,8 @@ MAX_SHOWN = 3
 class FirstCall:
     """A tool that was called between a failure and the same call's success.
 
-    `parameters` states which of its parameters had the value of which of the failed call's, in
-    every session; `is_whole` that these were all that it was given.
+    `parameters` states by its own parameters those of the failed call that had the same value, in
+    every session; `is_whole` states that these were all that it was given.
     """
 
     tool_name: str

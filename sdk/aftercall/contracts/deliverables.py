@@ -360,7 +360,7 @@ class Deliverable(BaseModel):
 
     @cached_property
     def asks_for_content(self) -> bool:
-        """Whether nothing at all could not satisfy it, so that a field of it must be there."""
+        """Return whether an empty answer fails it, so that a field of it must be there."""
         return bool(
             self.non_empty
             or self.required
