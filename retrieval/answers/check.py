@@ -21,7 +21,6 @@ from aftercall.redaction import Redactor, is_redacted
 from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
 from retrieval.answers.answer import changes_of
-from retrieval.answers.arguments import with_arguments
 from retrieval.answers.judge.acceptance import check_of, fits_schema
 from retrieval.answers.judge.ranking import RankedProposal, judge
 from retrieval.answers.judge.trust import trusted_hints
@@ -37,6 +36,7 @@ from retrieval.knowledge.rows.principals import OF_A_STRANGER, agent_mark, princ
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.tool.runs import EMPTY, loops_of, session_mark
+from retrieval.knowledge.values.notations import with_arguments
 from retrieval.knowledge.values.parameters import considered_part, is_large
 from retrieval.knowledge.values.scalars import type_of
 

@@ -30,7 +30,6 @@ from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
 from retrieval.answers.answer import Answer, Question, answer
-from retrieval.answers.arguments import with_arguments
 from retrieval.answers.judge.trust import is_contradicted, registered_schema, trusted_hints
 from retrieval.answers.other_calls import _MAX_CALLED, _look_first, _other_tools, _stated_first
 from retrieval.answers.proposers.case import CallContext, Case, profile_for, view_of
@@ -55,6 +54,7 @@ from retrieval.knowledge.session.session_calls import EarlierCall
 from retrieval.knowledge.tool.links import MAX_CALLS, Links
 from retrieval.knowledge.tool.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.knowledge.tool.runs import RecoveryTimes, Repeats, repeats_of, session_mark
+from retrieval.knowledge.values.notations import with_arguments
 from retrieval.knowledge.values.parameters import considered_part, is_large, says_something
 
 NEAR_SUCCESSES = 20
