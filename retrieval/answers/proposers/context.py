@@ -271,13 +271,13 @@ def _is_done(case: Case, name: str, value: str) -> bool:
     Then it is another one now.
     """
     asked = {**case.parameters, name: value}
-    return any(
-        call.tool_name == case.tool
-        and all(
-            str(each) in map(str, call.values.get(f"@{key}", ())) for key, each in asked.items()
-        )
-        for call in case.session()
-    )
+    for call in case.session():
+        if call.tool_name != case.tool:
+            continue
+        had = {key: map(str, call.values.get(f"@{key}", ())) for key in asked}
+        if all(str(each) in had[key] for key, each in asked.items()):
+            return True
+    return False
 
 
 def _next_to(own: set[str], around: Iterable[str]) -> bool:

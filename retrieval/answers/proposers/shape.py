@@ -227,15 +227,17 @@ def _bare_names(case: Case) -> Iterator[Option]:
 
 
 def _restyle_names(case: Case) -> Iterator[Option]:
-    """Fields of objects inside whose names are in another style, all at once."""
-    edits = [
-        Rename(name=name, to=to).under_prefix(path)
-        for path, inner in objects_in(case.parameters) if path and case.schema is not None
-        if (view := case.view_object(path, inner)) is not None
-        for name in view.unknown_parameters(inner)
-        for to in view.parameters
-        if to not in inner and "".join(words_of(name)) == "".join(words_of(to))
-    ]  # fmt: skip
+    """Yield new names of all fields inside objects that are named in another style."""
+    edits = []
+    for path, inner in objects_in(case.parameters):
+        view = case.view_object(path, inner) if path else None
+        if view is None:
+            continue
+        letters = {to: "".join(words_of(to)) for to in view.parameters if to not in inner}
+        for name in view.unknown_parameters(inner):
+            own = "".join(words_of(name))
+            same = [to for to, known in letters.items() if known == own]
+            edits += [Rename(name=name, to=to).under_prefix(path) for to in same]
     if edits:
         yield as_option(case, edits, "the names inside are in another style", _BARED)
 
@@ -298,17 +300,14 @@ def _unpack_call(case: Case) -> Iterator[Option]:
     names = names_of_tool(case)
     for name, outer in unknown_parameters(case):
         for path, inner, beside in islice(_objects_within(outer, ()), _MAX_TRIED):
-            if (
-                not (
-                    any(is_like_one(each, names) for each in inner)
-                    or (not path and _is_wrapped(case, name))
-                )
-                or is_its_own(case, name, inner)
-                or not WORDS["compares"].isdisjoint(
-                    word for each in inner for word in words_of(each)
-                )
-                or not all(_is_of_envelope(case, names, *each) for each in beside)
-            ):
+            is_wrapped = not path and _is_wrapped(case, name)
+            if not is_wrapped and not any(is_like_one(each, names) for each in inner):
+                continue
+            if is_its_own(case, name, inner):
+                continue
+            if any(not WORDS["compares"].isdisjoint(words_of(each)) for each in inner):
+                continue
+            if not all(_is_of_envelope(case, names, *each) for each in beside):
                 continue
             # What states nothing next to it gives way to what stands inside.
             edits: list[Edit] = [

@@ -244,16 +244,18 @@ def _co_occurrences(
         if one != other:
             names.update((each.cluster_id, each.name) for each in both)
             summed.setdefault((one, other), []).append(tally)
-    found = [
-        m.CoOccurrence(
+    found = []
+    for ids, tallies in summed.items():
+        one, other = ids
+        weight = sum(each.weight_at(now) for each in tallies)
+        together = m.CoOccurrence(
             cluster_ids=ids,
-            names=(clean(names[ids[0]]), clean(names[ids[1]])),
+            names=(clean(names[one]), clean(names[other])),
             count=sum(each.count for each in tallies),
-            weight=round(sum(each.weight_at(now) for each in tallies), 4),
+            weight=round(weight, 4),
             last_seen=max((each.at for each in tallies if each.at), default=None),
         )
-        for ids, tallies in summed.items()
-    ]
+        found.append(together)
     return sorted(found, key=lambda each: (-each.weight, -each.count, each.cluster_ids))
 
 

@@ -465,17 +465,9 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
         if all(map(_FILE.fullmatch, text[:_MAX_JSON_TEXT].split())):
             mark = " "
         parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(mark)]
-        if (
-            len(text) <= _MAX_JSON_TEXT
-            and len(parts) > 1
-            and all(parts)
-            and _BRACKETS.isdisjoint(text)  # what stands in them belongs together
-            and (mark != "," or all(" " not in part for part in parts))
-            and (
-                mark == " "
-                or _are_of_one_kind(parts if mark == "," else [part.split()[0] for part in parts])
-            )
-        ):
+        # What stands in brackets belongs together.
+        is_plain = len(text) <= _MAX_JSON_TEXT and _BRACKETS.isdisjoint(text)
+        if is_plain and len(parts) > 1 and all(parts) and _are_items(parts, mark):
             return [_cast_item(part, item_types) for part in parts]
     if value is None or (isinstance(value, dict) and "object" not in item_types):
         raise CastError("a list of it would be a guess")
@@ -495,6 +487,15 @@ def _in_python(text: str, kind: type = list) -> JsonValue:
 
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+def _are_items(parts: Sequence[str], mark: str) -> bool:
+    """Return whether the parts between marks of a text are items of a list."""
+    if mark == " ":
+        return True
+    if mark == ",":
+        return all(" " not in part for part in parts) and _are_of_one_kind(parts)
+    return _are_of_one_kind([part.split()[0] for part in parts])
 
 
 def _are_of_one_kind(parts: Sequence[str]) -> bool:
