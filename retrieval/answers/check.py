@@ -248,14 +248,13 @@ def _never_worked(parameters: JsonObject, profile: ToolProfile | None) -> set[st
 
 
 def _is_proven(case: Case, best: RankedProposal) -> bool:
-    proposal = best.proposal
-    return (
-        best.estimate.probability > PROVEN
-        and best.account.change_class == "lossless"
-        and not any(option.failures or option.failed > OF_A_STRANGER for option in proposal.options)
-        # What is still unknown to the tool may be what was meant to change it.
-        and not (case.view is not None and case.view.unknown_parameters(proposal.parameters))
-    )
+    if best.estimate.probability <= PROVEN or best.account.change_class != "lossless":
+        return False
+    for option in best.proposal.options:
+        if option.failures or option.failed > OF_A_STRANGER:
+            return False
+    # What is still unknown to the tool may be what was meant to change it.
+    return case.view is None or not case.view.unknown_parameters(best.proposal.parameters)
 
 
 def _is_known(case: Case, best: RankedProposal) -> bool:

@@ -22,6 +22,7 @@ from retrieval.answers.proposers.compose import Proposal
 from retrieval.answers.proposers.faults import misses_form
 from retrieval.knowledge.calls.account import CallAccount, Dropped, Origined
 from retrieval.knowledge.calls.tree import leaves_of
+from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.values.likeness import (
     differ_in_digits,
@@ -209,15 +210,11 @@ def of_sibling(option: Option) -> bool:
 
 def _is_beyond(case: Case, proposal: Proposal) -> bool:
     """Return whether a value stays that the error states to be beyond a bound: it comes back."""
-    return any(
-        fault.kind == "out_of_range"
-        and bool(fault.path)
-        and not fault.from_schema
-        and same_json(
-            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
-        )
-        for fault in case.faults
-    )
+    for fault in case.faults:
+        is_stated = fault.path and not fault.from_schema
+        if is_stated and fault.kind == "out_of_range" and _is_left(case, proposal, fault):
+            return True
+    return False
 
 
 def _few(count: int) -> float:
@@ -260,17 +257,20 @@ def _words(values: Iterable[JsonValue]) -> list[str]:
 
 def _left_open(case: Case, proposal: Proposal) -> int:
     """Count the faults that the error states at a place and the repair leaves as they were."""
-    covered = {index for option in proposal.options for index in option.covers}
-    return sum(
-        index not in covered
-        and bool(fault.path)
-        and not fault.from_schema
-        and (fault.kind == "missing" if proposal.reshaped else fault.kind != "invalid")
-        and same_json(
-            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
-        )
-        for index, fault in enumerate(case.faults)
-    )
+    covered = set[int]().union(*(option.covers for option in proposal.options))
+    count = 0
+    for index, fault in enumerate(case.faults):
+        if index in covered or not fault.path or fault.from_schema:
+            continue
+        is_open = fault.kind == "missing" if proposal.reshaped else fault.kind != "invalid"
+        count += is_open and _is_left(case, proposal, fault)
+    return count
+
+
+def _is_left(case: Case, proposal: Proposal, fault: Fault) -> bool:
+    """Return whether the value at a fault's place is as it was."""
+    before = value_at(case.parameters, fault.path)
+    return same_json(before, value_at(proposal.parameters, fault.path))
 
 
 def _is_still_wrong(case: Case, proposal: Proposal) -> bool:
@@ -407,12 +407,15 @@ def _unmet(case: Case, parameters: JsonObject) -> int:
 
 def _contradicts(case: Case, dropped: Dropped) -> bool:
     """Return whether another value stands under a like name: which one is meant?"""
-    return len(dropped.path) == 1 and any(
-        name != dropped.path[0]
-        and name_similarity(str(dropped.path[0]), name) >= _LIKE
-        and not same_json(held, dropped.value)
-        for name, held in islice(case.parameters.items(), _MOST_NAMES)
-    )
+    if len(dropped.path) != 1:
+        return False
+    own = str(dropped.path[0])
+    for name, held in islice(case.parameters.items(), _MOST_NAMES):
+        if name == own or same_json(held, dropped.value):
+            continue
+        if name_similarity(own, name) >= _LIKE:
+            return True
+    return False
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:

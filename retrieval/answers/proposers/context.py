@@ -158,12 +158,13 @@ def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the half of `owner/repository` that the call does not have yet."""
     mine = {value for value in case.parameters.values() if isinstance(value, str)}
     view = case.view_parameter(name)
+    takes_text = not view or fits_types("", view.types)
     for stated in stated_in(case.context or ""):
         halves = re.split(r"[/:@]", stated.text)
-        if stated.form == "pair" and len(halves) == 2 and (not view or fits_types("", view.types)):
-            known = [half in mine for half in halves]
-            if sum(known) == 1:
-                edit = Add(name=name, value=halves[known.index(False)])
+        if stated.form == "pair" and len(halves) == 2 and takes_text:
+            new = [half for half in halves if half not in mine]
+            if len(new) == 1:
+                edit = Add(name=name, value=new[0])
                 reason = "the context of the call states it beside another value of the call"
                 yield one_edit(index, edit, reason, prior_trials("context.half"), "context")
 

@@ -283,12 +283,13 @@ def seed_options(case: Case) -> Iterator[Option]:
 
 
 def _touched_faults(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
-    return frozenset(
-        index
-        for index, fault in enumerate(case.faults)
-        if fault.path
-        and any(touch_same_place(edit, ed.Remove(name="").at_path(fault.path)) for edit in edits)
-    )
+    touched = set()
+    for index, fault in enumerate(case.faults):
+        if fault.path:
+            removed = ed.Remove(name="").at_path(fault.path)
+            if any(touch_same_place(edit, removed) for edit in edits):
+                touched.add(index)
+    return frozenset(touched)
 
 
 def _loses_text(edit: ed.Edit) -> bool:

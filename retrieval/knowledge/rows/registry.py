@@ -175,11 +175,11 @@ class Registry:
 
     @cached_property
     def _by_namespace(self) -> dict[str, list[StoredTool]]:
-        return gather_values(
-            (str(name), each)
-            for tool_id, each in sorted(self.by_id.items())
-            for name in {tool_id, each.tool.namespace} - {None}
-        )
+        members: dict[str, list[StoredTool]] = {}
+        for tool_id, each in sorted(self.by_id.items()):
+            for name in {tool_id, each.tool.namespace or tool_id}:
+                members.setdefault(name, []).append(each)
+        return members
 
     @cached_property
     def _children(self) -> dict[str, list[StoredTool]]:
