@@ -36,7 +36,10 @@ async def measure(vectors: Path, calls: list[FailedCall]) -> dict[str, list[floa
     """Milliseconds of each embedding, of each query, and of both together."""
     model = OnnxModel(bundled_model(), threads=DEFAULT_THREADS)
     named = await OnnxEmbedder.open()
-    index = await EdgeIndex.open(vectors, dimension=named.dimension, fingerprint=named.fingerprint)
+    owner = json.loads((vectors / "index.json").read_text())["owner"]
+    index = await EdgeIndex.open(
+        vectors, dimension=named.dimension, fingerprint=named.fingerprint, owner=owner
+    )
     await named.close()
     times: dict[str, list[float]] = {"embedding": [], "query": [], "both": []}
     try:

@@ -297,7 +297,7 @@ def floor(
     done = subprocess.run(
         [sys.executable, "-m", "bench.floor", "--vectors", str(vectors),
          "--failures", str(file)],
-        cwd=ROOT, capture_output=True, text=True, check=True,
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     times: dict[str, list[float]] = json.loads(done.stdout)

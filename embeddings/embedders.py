@@ -23,11 +23,19 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from aftercall.background import in_thread
 from aftercall.explain import how_to_install
 from aftercall.extensions import load_plugins
 from embeddings import models
 from embeddings.bert_graph import WEIGHTS_FILE
-from embeddings.protocol import Embedder, EmbeddingError, Role, ThreadedEmbedder, Vectors
+from embeddings.protocol import (
+    Embedder,
+    EmbeddingError,
+    Role,
+    ThreadedEmbedder,
+    Vectors,
+    lower_priority,
+)
 from embeddings.text import terms_text
 
 NGRAM_LENGTHS = (3, 4)
@@ -138,7 +146,7 @@ DEFAULT_THREADS = 2
 
 
 class OnnxModel:
-    """A model on ONNX Runtime; blocking, for one thread at a time.
+    """A model on ONNX Runtime; blocking, for any number of threads.
 
     The vector of a text is the mean of its tokens' hidden states, scaled to unit length.
     """
@@ -210,13 +218,14 @@ class OnnxEmbedder(ThreadedEmbedder):
         """Find a model's files and load them, off the event loop; MiniLM takes some 0.3 s."""
 
         def load() -> tuple[models.OnnxFiles, OnnxModel]:
+            lower_priority()  # of the runtime's threads, which only help the one that asks
             files = find()
             return files, OnnxModel(files, threads=threads)
 
-        files, model = await asyncio.to_thread(load)
+        files, model = await in_thread(load)
         return cls(
             model.encode_texts, name=files.name, fingerprint=files.fingerprint,
-            dimension=model.dimension, lengths=model.token_lengths,
+            dimension=model.dimension, lengths=model.token_lengths, at_once=True,
         )  # fmt: skip
 
 

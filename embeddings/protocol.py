@@ -1,13 +1,15 @@
-"""The embedder's protocol (text to unit vectors), and the embedder that runs a model in a thread.
+"""The embedder's protocol (text to unit vectors), and the embedder that runs a model in threads.
 
-A model uses all the cores it is given, so one thread is enough; what matters is what it runs
-next. A text that someone waits for (role `query`) overtakes the rest of a bulk of documents at
-the next batch, and what has queued up meanwhile is run together.
+What matters is what a model runs next. A text that someone waits for (role `query`) overtakes the
+rest of a bulk of documents: it has a thread of its own where the model takes two batches at once,
+and else it is the next batch. What has queued up meanwhile is run together.
 
 What the package cannot do, such as load a model, raises `EmbeddingError`, which names the cure.
 """
 
 import asyncio
+import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -74,7 +76,10 @@ class _Job:
 
 
 class ThreadedEmbedder:
-    """`Embedder` that runs `encode` in a thread of its own, for any number of event loops."""
+    """`Embedder` that runs `encode` in a thread of its own, for any number of event loops.
+
+    If `encode` may be called `at_once` from two threads, documents have one of low priority.
+    """
 
     def __init__(
         self,
@@ -84,6 +89,7 @@ class ThreadedEmbedder:
         fingerprint: str,
         dimension: int,
         lengths: Lengths = count_characters,
+        at_once: bool = False,
     ) -> None:
         self._encode = encode
         self._lengths = lengths
@@ -93,9 +99,14 @@ class ThreadedEmbedder:
         self._queues: dict[Role, deque[_Job]] = {"query": deque(), "document": deque()}
         self._wakeup = threading.Condition()
         self._closed = False
-        # A daemon: an embedder that no one closed must not keep the interpreter from ending.
-        self._thread = threading.Thread(target=self._run_jobs, name=f"embed-{name}", daemon=True)
-        self._thread.start()
+        roles: list[list[Role]] = [["query"], ["document"]] if at_once else [["query", "document"]]
+        # Daemons: an embedder that no one closed must not keep the interpreter from ending.
+        self._threads = [
+            threading.Thread(target=self._run_jobs, args=[own], name=f"embed-{name}", daemon=True)
+            for own in roles
+        ]
+        for thread in self._threads:
+            thread.start()
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """See `Embedder.embed`."""
@@ -116,7 +127,7 @@ class ThreadedEmbedder:
                 texts_of_batch = [clean[index] for index in batch]
                 self._queues[role].append(_Job(texts_of_batch, lengths[batch[-1]], future))
                 jobs.append((batch, future))
-            self._wakeup.notify()
+            self._wakeup.notify_all()
         vectors = np.empty((len(clean), self.dimension), dtype=np.float32)
         try:
             for batch, future in jobs:
@@ -137,14 +148,17 @@ class ThreadedEmbedder:
             waiting = [job for queue in self._queues.values() for job in queue]
             for queue in self._queues.values():
                 queue.clear()
-            self._wakeup.notify()
+            self._wakeup.notify_all()
         for job in waiting:
             if job.future.set_running_or_notify_cancel():
                 job.future.set_exception(EmbeddingError("the embedder was closed meanwhile"))
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
-    def _run_jobs(self) -> None:
-        while (work := self._next_jobs()) is not None:
+    def _run_jobs(self, roles: list[Role]) -> None:
+        if roles == ["document"]:
+            lower_priority()
+        while (work := self._next_jobs(roles)) is not None:
             role, jobs = work
             running = [job for job in jobs if job.future.set_running_or_notify_cancel()]
             if not running:
@@ -163,13 +177,24 @@ class ThreadedEmbedder:
                 job.future.set_result(vectors[start : start + len(job.texts)])
                 start += len(job.texts)
 
-    def _next_jobs(self) -> tuple[Role, list[_Job]] | None:
+    def _next_jobs(self, roles: list[Role]) -> tuple[Role, list[_Job]] | None:
+        """Return a batch of the first of the roles that has any, once there is one."""
         with self._wakeup:
-            self._wakeup.wait_for(lambda: self._closed or any(self._queues.values()))
+            self._wakeup.wait_for(lambda: self._closed or any(self._queues[each] for each in roles))
             if self._closed:
                 return None
-            role: Role = "query" if self._queues["query"] else "document"
+            role = next(each for each in roles if self._queues[each])
             return role, list(_take_batch(self._queues[role]))
+
+
+_NICE = 10
+"""Of a bulk: next to learning and answers on two cores, answers took three times as long at 0."""
+
+
+def lower_priority() -> None:
+    """Let other threads go before this one and those that it starts, where a thread can say so."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
 def _take_batch(queue: deque[_Job]) -> Iterator[_Job]:

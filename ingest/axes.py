@@ -67,7 +67,7 @@ class AxisClusterer:
             )
             row = Row(AXIS_CLUSTERS, "", encode_json(found))
             serial = await self._knowledge().commit(Commit(workspace, put=[row]))
-            self._memory.forget_rows(workspace, [row], serial)
+            self._memory.forget_rows(workspace, [(row.kind, row.key)], serial)
         if len(found.clusters) != len(previous.clusters):
             log.info(
                 "the %d boundary axes of workspace %s are %d clusters",

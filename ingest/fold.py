@@ -39,7 +39,7 @@ from mongo.contents import (
     thread_of,
 )
 from mongo.protocol import EventLog, Knowledge
-from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decode_json
+from mongo.records import Counter, Event, EventKind, ToolKey, decode_json
 from retrieval.knowledge.memory import (
     AGENTS,
     AXES,
@@ -103,15 +103,6 @@ class Batch:
     """The ids of the executions' documents, by position."""
 
 
-@dataclass(slots=True)
-class Learned:
-    """What a batch came to, next to the rows that it changed."""
-
-    counters: Tally[Counter] = field(default_factory=Tally)
-    rows: list[Row | Removal] = field(default_factory=list)
-    """That were changed, once they are committed."""
-
-
 async def load(
     cache: WorkspaceCache, events: Sequence[Event], *, log_: EventLog, knowledge: Knowledge
 ) -> Batch:
@@ -144,26 +135,31 @@ async def load(
     return batch
 
 
-def learn_batch(cache: WorkspaceCache, batch: Batch) -> Learned:
-    """Learn from each event into the cache's rows; what cannot be learned is logged and noted."""
-    learned = Learned()
+def learn_batch(cache: WorkspaceCache, batch: Batch) -> Tally[Counter]:
+    """Learn from each event into the cache's rows, and return what is counted.
+
+    What cannot be learned is logged and noted.
+    """
+    counters = Tally[Counter]()
     for event in batch.events:
         let_answers_pass()
         try:
-            _learn_event(cache, batch, event, learned)
+            _learn_event(cache, batch, event, counters)
         except Exception:
             log.exception("nothing was learned from the %s %s", event.kind, event.id)
             cache.put(SKIPPED, f"{event.position:020}", {"kind": event.kind, "id": event.id})
-    return learned
+    return counters
 
 
-def _learn_event(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) -> None:
+def _learn_event(
+    cache: WorkspaceCache, batch: Batch, event: Event, counters: Tally[Counter]
+) -> None:
     content = batch.contents[event.position]
     match content:
         case StoredExecution():
-            _learn_execution(cache, batch, content, learned)
+            _learn_execution(cache, batch, content, counters)
         case IssuedSuggestion():
-            learned.counters.update(learner.counts_of_answer(content))
+            counters.update(learner.counts_of_answer(content))
             if (waiting := cache.get(FOLLOWED, event.id)) is not None:
                 for followed in waiting.calls:
                     _count_followed(cache, event.id, content, followed, event.position)
@@ -193,7 +189,7 @@ def _learn_event(cache: WorkspaceCache, batch: Batch, event: Event, learned: Lea
 
 
 def _learn_execution(
-    cache: WorkspaceCache, batch: Batch, stored: StoredExecution, learned: Learned
+    cache: WorkspaceCache, batch: Batch, stored: StoredExecution, counters: Tally[Counter]
 ) -> None:
     tool, execution, row = stored.tool_key, stored.execution, tool_row(stored.tool_key)
     reading = batch.readings.get(execution.execution_id)
@@ -217,7 +213,7 @@ def _learn_execution(
     weakness = weakness_of(execution) if reading is None else None
     trials.learn_trial(cache, stored, reading, weakness)
     trials.learn_health(cache, stored, reading, weakness)
-    learned.counters.update(learner.counts_of_execution(cache, stored, reading))
+    counters.update(learner.counts_of_execution(cache, stored, reading))
     _learn_links(cache, stored, knowledge)
     _learn_repairs(cache, batch, stored, schema_hash)
     _learn_followed(cache, batch, stored)

@@ -17,14 +17,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from aftercall.stages import stage
-from aftercall.tables import keep_latest
 from embeddings.protocol import Embedder, EmbeddingError
-from ingest import fold, pacing
+from ingest import pacing
+from ingest.batches import LearnerByLoad, Place, StartProcess
 from ingest.leases import LeaseKeeper, holder_id, retire_holder
-from ingest.workspace import WorkspaceCache
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
-from mongo.records import Commit, Cursor, Event, Head, Lease, Removal, Row, decode_json
+from mongo.records import Commit, Cursor, Head, Lease, Removal, Row, decode_json
 from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
 from retrieval.knowledge.memory import DOCUMENT, VECTOR, Memory
 from retrieval.knowledge.rows.documents import Document
@@ -50,6 +49,7 @@ class Indexer:
         is_shared: bool = False,
         knowledge: Knowledge | None = None,
         batch: int = pacing.BATCH,
+        start_process: StartProcess | None = None,
     ) -> None:
         self._store = store
         self._memory = memory
@@ -66,8 +66,7 @@ class Indexer:
         self._leases = WorkspaceLeases(
             store, lease_s, lambda: self._knowledge.generation, is_shared=is_shared
         )
-        self._caches: dict[tuple[int, str], WorkspaceCache] = {}
-        """By generation and workspace: two generations may have made as many commits."""
+        self._learner = LearnerByLoad(store.events, start_process)
         poll_s = pacing.POLL_S if is_shared else pacing.OWN_POLL_S
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
         self._embedding = _Loop("embedding", self._paced_embed_step, pacing.OWN_POLL_S)
@@ -107,7 +106,7 @@ class Indexer:
         async with self._at_index:
             yield
             self._indexed = self._knowledge.generation
-        self._caches.clear()
+        self._learner.forget_rows()
         await self._leases.give_back()
         self._learning.wake_loop()
         self._embedding.wake_loop()
@@ -115,6 +114,7 @@ class Indexer:
     async def close(self) -> None:
         """Stop after the batch that is under way; what is left stays in the log."""
         await self._learning.close()
+        await self._learner.close()
         self._pacing.is_behind = False
         await self._embedding.close()
         await self._leases.close()
@@ -125,14 +125,13 @@ class Indexer:
         So a row is neither decoded nor kept in memory twice. While much is learned, the learner
         keeps its own rows; when nothing is, it drops all of them, and True is returned.
         """
-        if self._learned < pacing.MUCH and not self._pacing.is_behind:
-            for (generation, workspace), cache in self._caches.items():
-                known = cache.give_knowledge()
-                if self._own is None and generation == self._knowledge.generation:
-                    self._memory.adopt_tools(workspace, known, cache.serial)
-            while self._caches and not self._learned:
-                _, cache = self._caches.popitem()
-                await asyncio.to_thread(cache.clear_cache)
+        is_behind = self._pacing.is_behind
+        if self._learned < pacing.MUCH and not is_behind:
+            memory = self._memory if self._own is None else None
+            self._learner.here.hand_over_known(memory, self._knowledge.generation)
+            if not self._learned:
+                await self._learner.here.forget_slowly()
+        self._learner.tend_process(is_much=is_behind or self._learned >= pacing.MUCH_FOR_A_PROCESS)
         is_idle, self._learned = not self._learned, 0
         return is_idle
 
@@ -150,7 +149,7 @@ class Indexer:
         return done
 
     async def _paced_learn_step(self) -> int:
-        if await self._pacing.let_burst_pass():
+        if await self._pacing.let_burst_pass(lambda: self._learner.is_elsewhere):
             return await self.learn_step()
         await self._leases.tend_leases()
         return 0
@@ -188,32 +187,26 @@ class Indexer:
         lease = await self._leases.take_lease(workspace)
         if lease is None:
             return 0
-        # Taken out while it is learned into: when anything fails, it is read again.
-        place = knowledge.generation, workspace
-        cache = self._caches.pop(place, None)
         try:
             cursor = (await knowledge.read_cursors()).get(workspace, Cursor())
-            position = cursor.position
-            if cache is None or cache.serial != cursor.serial:
-                cache = WorkspaceCache(workspace, cursor.serial)
-            events = await self._store.events.read_after(workspace, position, self._batch)
-            if not events:
-                if position < head:  # the last ones were forgotten
-                    await knowledge.commit(Commit(workspace, moved=(position, head), lease=lease))
+            learned = await self._learner.learn_batch(
+                knowledge, workspace, cursor, self._batch, lease
+            )
+            if learned is None:
+                if cursor.position < head:  # the last ones were forgotten
+                    moved = cursor.position, head
+                    await knowledge.commit(Commit(workspace, moved=moved, lease=lease))
                 return 0
-            learned = await learn_batch(self._store, knowledge, cache, events, position, lease)
         except StoreFencedError as error:
             log.info("workspace %s is read anew: %s", workspace, error)
             await self._leases.drop_lease(workspace)
             return 0
-        cache.shrink_cache()
-        self._learned += len(events)
-        keep_latest(self._caches, place, cache, pacing.MAX_CACHES)
+        self._learned += learned.events
         if self._own is None:
-            self._memory.forget_rows(workspace, learned.rows, cache.serial)
-        if any(row.kind == VECTOR.name for row in learned.rows):
+            self._memory.forget_rows(workspace, learned.changed, learned.serial)
+        if any(kind == VECTOR.name for kind, _ in learned.changed):
             self._embedding.wake_loop()
-        return len(events)
+        return learned.events
 
     async def _embed_workspace(
         self, knowledge: Knowledge, workspace: str, rows: Sequence[Row]
@@ -260,9 +253,7 @@ class Indexer:
             await self._leases.drop_lease(workspace)
             return len(rows)
         # Neither learner nor answers keep rows of vectors: all that they keep holds still.
-        cache = self._caches.get((knowledge.generation, workspace))
-        if cache is not None and cache.serial == serial - 1:
-            cache.serial = serial
+        self._learner.follow_commit(Place(knowledge.generation, workspace), serial)
         if self._own is None:
             self._memory.forget_rows(workspace, (), serial)
         return len(rows)
@@ -280,33 +271,6 @@ async def count_waiting(
     left = Counter({name: head.position for name, head in heads.items()})
     left.subtract({name: cursor.position for name, cursor in cursors.items()})
     return +left
-
-
-async def learn_batch(
-    store: Store,
-    knowledge: Knowledge,
-    cache: WorkspaceCache,
-    events: Sequence[Event],
-    position: int,
-    lease: Lease | None = None,
-) -> fold.Learned:
-    """Learn from events and commit it; a cache that this fails with holds no more."""
-    with stage("indexer.learn") as noted:
-        noted.note(records=len(events))
-        batch = await fold.load(cache, events, log_=store.events, knowledge=knowledge)
-        learned = await asyncio.to_thread(fold.learn_batch, cache, batch)
-        put, removed = await asyncio.to_thread(cache.take_changes)
-        commit = Commit(
-            cache.workspace,
-            put=put,
-            removed=removed,
-            counters=learned.counters,
-            moved=(position, events[-1].position),
-            lease=lease,
-        )
-        cache.serial = await knowledge.commit(commit)
-        learned.rows = [*put, *removed]
-        return learned
 
 
 class WorkspaceLeases:

@@ -90,7 +90,7 @@ class NightlyJob:
             serial = await self.knowledge.commit(commit)
         except StoreFencedError as error:
             raise NightlyLostError(_LOST) from error
-        self.memory.forget_rows(workspace, put, serial)
+        self.memory.forget_rows(workspace, [(row.kind, row.key) for row in put], serial)
 
 
 _LOST = (

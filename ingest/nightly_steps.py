@@ -16,7 +16,7 @@ from math import ceil
 
 from ingest import fold
 from ingest.axes import AxisClusterer
-from ingest.indexer import learn_batch
+from ingest.batches import commit_events
 from ingest.nightly import DAYS_LEFT, NightlyJob, Step, is_rebuilding
 from ingest.pacing import BATCH
 from ingest.workspace import WorkspaceCache
@@ -264,7 +264,7 @@ async def expire_events(job: NightlyJob) -> dict[str, int]:
             old = [e for e in events if e.received_at < edge and e.position <= cursor.position]
             if not old:
                 break
-            await learn_batch(job.store, base, cache, old, position)
+            await commit_events(job.store.events, base, cache, old, position)
             position = old[-1].position
             done["learned"] += len(old)
             job.on_progress("expiry", done["learned"])

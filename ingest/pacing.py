@@ -63,6 +63,13 @@ FOLLOW_IDLE_S = 2.0
 MUCH = 150
 """From so many events between two calls of `Indexer.hand_over_known` on, the learner keeps tools
 decoded: reading a much used one again takes some 5 ms."""
+MUCH_FOR_A_PROCESS = 600
+"""Events between two such calls from which on learning gets a process of its own: 200 a second,
+which take an eighth of a processor."""
+QUIET_LOOKS = 10
+"""Such calls with fewer, until the process is ended: half a minute."""
+PROCESS_NICE = 10
+"""Lowers the priority of that process: recording and answers go first."""
 MAX_CACHES = 16
 """Workspaces whose rows the learner keeps."""
 GIVE_BACK_S = 3.0
@@ -100,13 +107,16 @@ class Pacing:
         self.is_behind = False
         """Whether so much waits that vectors let learning go first."""
 
-    async def let_burst_pass(self) -> bool:
-        """Wait while more arrives than can be learned, a while at most; whether anything waits."""
+    async def let_burst_pass(self, has_process: Callable[[], bool] = lambda: False) -> bool:
+        """Wait while more arrives than can be learned, a while at most; whether anything waits.
+
+        A process that learns lets recording pass anyhow: it has the lower priority.
+        """
         before = await self._waiting()
         self.is_behind = before >= BACKLOG
         if not self.is_behind:
             self._looks = BURST_LOOKS
-        while self.is_behind and self._looks:
+        while self.is_behind and self._looks and not has_process():
             self._looks -= 1
             await asyncio.sleep(LOOK_S)
             after = await self._waiting()

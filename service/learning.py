@@ -6,9 +6,11 @@ more; and after a rebuild this process has to answer from the new vectors.
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 
 from ingest import pacing
 from ingest.axes import AxisClusterer
@@ -18,9 +20,10 @@ from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, index_name
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.forget import learned_without
+from service.learning_process import start_learning_process
 from service.lifecycle import Attention, GarbageKeeper, give_back_memory, keep_doing
 from service.logs import log_event
-from service.nightly import run_process
+from service.processes import run_process
 from service.settings import Settings
 from service.stores import Stores, open_named, remove_former
 
@@ -72,6 +75,9 @@ class Learning:
             embedder=stores.embedder,
             lease_s=settings.indexing.lease_s,
             is_shared=settings.mongo.uri is not None,
+            start_process=partial(start_learning_process, settings)
+            if settings.indexing.process and (os.cpu_count() or 1) > 1
+            else None,
         )
         self.clusterer = AxisClusterer(
             knowledge=lambda: stores.store.knowledge, memory=stores.memory, embedder=stores.embedder

@@ -4,11 +4,7 @@ It works on the store alone and gives way to callers who wait for answers. Servi
 store start it in turn: each reads when the last run was, and only one can run at a time.
 """
 
-import asyncio
 import logging
-import os
-import sys
-from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,9 +15,9 @@ from ingest.nightly_steps import STEPS
 from mongo.protocol import Store
 from retrieval.knowledge.memory import Memory
 from service.archive import refuse_half_imported
-from service.environment import PREFIX, environment_of
-from service.lifecycle import COMMAND_PATIENCE_S, end_process, keep_doing
+from service.lifecycle import COMMAND_PATIENCE_S, keep_doing
 from service.logs import log_event
+from service.processes import run_process
 from service.settings import Settings
 from service.stores import opened_embedder, opened_store
 
@@ -31,8 +27,6 @@ SETTLE = timedelta(minutes=10)
 _AGAIN = timedelta(hours=1)
 """Until a run is tried again that did not come to its end or left something to expire, or that
 another process has available."""
-_STOP_S = 5.0
-"""A run that is stopped ends after the statement available; whatever it had done holds."""
 BUSY = 75
 RunNight = Callable[[], Awaitable[int]]
 """Runs the nightly ingest to its end; its exit code. Cancelled, it stops it."""
@@ -62,24 +56,6 @@ async def open_nightly(
 
     async with keep_doing(run_due, "the nightly run", settle.total_seconds(), retry_s):
         yield
-
-
-async def run_process(settings: Settings, *command: str) -> int:
-    """Run a command of `aftercall` in a process of its own; return its exit code."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "aftercall.cli", *command,
-        stdin=DEVNULL, stdout=DEVNULL,
-        env={
-            **{name: value for name, value in os.environ.items() if not name.startswith(PREFIX)},
-            **environment_of(settings),
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        },
-        start_new_session=True,  # the service handles Ctrl-C at the terminal
-    )  # fmt: skip
-    try:
-        return await process.wait()
-    finally:
-        await end_process(process, _STOP_S)
 
 
 async def _due_in_s(store: Store, every: timedelta) -> float:

@@ -199,6 +199,9 @@ class IndexingSettings(Section):
     """Whether `aftercall serve` learns too; false leaves it to `aftercall worker`."""
     lease_s: float = Field(15.0, ge=1, le=600)
     """Seconds without a sign of life after which another process goes on with a workspace."""
+    process: bool = True
+    """Whether much is learned in a process of its own, where there are two processors: answers keep
+    their speed, and some 100 to 300 MiB more are used until the load is over."""
 
 
 class RetentionSettings(Section):

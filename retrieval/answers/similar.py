@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import cast
 
-from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, bounded_json
 from aftercall.models import LikeCall, SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
@@ -150,8 +149,7 @@ def _shared_parameters(parameters: JsonObject, profile: ToolProfile | None) -> J
     found: JsonObject = {}
     for name, value in parameters.items():
         seen = profile.parameters.get(name) if profile is not None else None
-        common = seen.common_values() if seen is not None else ()
-        is_common = any(same_json(each.value, value) for each in common)
+        is_common = seen is not None and seen.count_common(value) > 0
         found[name] = value if is_common else f"<{type_of(value)}>"
     return found
 

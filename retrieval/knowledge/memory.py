@@ -21,7 +21,7 @@ from aftercall.models import Outcome
 from aftercall.tables import gather_values
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, ToolChange, tool_of
 from mongo.protocol import Knowledge, Store
-from mongo.records import Cursor, Removal, Row, ToolKey, decode_json
+from mongo.records import Cursor, Row, ToolKey, decode_json
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.rows.documents import Document
@@ -358,10 +358,11 @@ class Memory:
         rows = await self._knowledge.scan_rows(workspace, REGISTERED.name, looked_at)
         used = await self._knowledge.get(workspace, USED.name, [row.key for row in rows])
         called = {row.key for row in used}
-        uncalled = [REGISTERED.decode_row(row) for row in rows if row.key not in called]
-        return await self._read_tools(
-            workspace, [i for each in uncalled for i in each.schema_hashes]
-        )
+        ids: list[str] = []
+        for row in rows:
+            if row.key not in called:
+                ids += REGISTERED.decode_row(row).schema_hashes
+        return await self._read_tools(workspace, ids)
 
     async def _whole_registry(self, workspace: str) -> Registry | None:
         """Return the registry of a workspace if it is here or has few tools; else None."""
@@ -439,13 +440,13 @@ class Memory:
             for key, (known, size) in tools.items():
                 cache.put(workspace, key, cache.get(workspace, key) or known, cache.changes, size)
 
-    def forget_rows(self, workspace: str, rows: Iterable[Row | Removal], serial: int = 0) -> None:
-        """Forget rows that a commit of this process changed, of this serial number."""
+    def forget_rows(self, workspace: str, rows: Iterable[tuple[str, str]], serial: int = 0) -> None:
+        """Forget rows, by kind and key, that a commit of this serial number changed."""
         if self._serials is not None and self._serials.get(workspace, 0) == serial - 1:
             self._serials[workspace] = serial
-        for row in rows:
-            if row.kind in self._rows:
-                self._rows[row.kind].forget_key(workspace, row.key)
+        for kind, key in rows:
+            if kind in self._rows:
+                self._rows[kind].forget_key(workspace, key)
 
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
         """Note that a tool was put, or deleted when `after` is missing, once that is durable."""
@@ -498,7 +499,7 @@ class Memory:
                 rows = await knowledge.scan_rows(
                     workspace, None, _MAX_CHANGED, by="serial", after=seen
                 )
-                self.forget_rows(workspace, rows)
+                self.forget_rows(workspace, [(row.kind, row.key) for row in rows])
                 if len(rows) == _MAX_CHANGED:
                     self._clear_rows()
             self._serials[workspace] = cursor.serial

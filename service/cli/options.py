@@ -1,7 +1,6 @@
 """Shared parts of commands: reading settings, and one line for a refusal."""
 
 import argparse
-import gc
 import os
 import sys
 import time
@@ -35,19 +34,14 @@ def read_moment(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} is no time; give 2026-11-01T08:00Z") from None
 
 
-_YOUNG_OBJECTS = 50_000
-"""New objects that make the garbage collector look at the young ones; Python's own is 700. The
-store's rows are many small objects without cycles: by Python's own threshold the collector took two
-thirds of the time of reading them (`bench/known_tools.py`), and a fifth of that of learning."""
-
-
 def start(args: argparse.Namespace) -> "Settings":
     """Return `settings_from`, for a command that logs; from now on its events are written."""
+    from service.lifecycle import spare_collector
     from service.logs import configure_logging
 
     settings = settings_from(args)
     configure_logging(settings.log)
-    gc.set_threshold(_YOUNG_OBJECTS, 20, 20)
+    spare_collector()
     return settings
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from uuid import UUID
 
 from aftercall.models import Evidence, Execution, Promotion, Suggestion, Tool
-from ingest.indexer import learn_batch
+from ingest.batches import commit_events
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     CorrectionRecord,
@@ -212,7 +212,7 @@ async def differences(store: Store) -> list[str]:
     position, serial = (cursor.position, cursor.serial) if cursor else (0, 0)
     cache = WorkspaceCache(WORKSPACE, serial)
     while events := await store.events.read_after(WORKSPACE, position, 1_000):
-        await learn_batch(store, anew, cache, events, position)
+        await commit_events(store.events, anew, cache, events, position)
         position = events[-1].position
     live, expected = await held(store.knowledge), await held(anew)
     differ = {

@@ -15,7 +15,7 @@ from aftercall.models import ExecutionError
 from aftercall.models.calls import ShadowFacts
 from embeddings.embedders import HashingEmbedder
 from ingest import fold
-from ingest.indexer import learn_batch
+from ingest.batches import commit_events
 from ingest.nightly import DAYS_LEFT, REBUILD, NightlyJob, take_lease
 from ingest.nightly_steps import expire_events
 from ingest.workspace import WorkspaceCache
@@ -53,7 +53,7 @@ async def learn(store: Store, generation: Generation, seed: int, until: int | No
             return
         if cache is None or dice.random() < 0.1:
             cache = WorkspaceCache(WORKSPACE, cursor.serial if cursor else 0)
-        await learn_batch(store, generation, cache, events, position)
+        await commit_events(store.events, generation, cache, events, position)
         cache.shrink_cache()
 
 
@@ -183,7 +183,7 @@ async def test_an_outcome_counts_before_its_failure_is_learned(store: Store) -> 
         for event in order:
             await store.events.append(workspace, [event])
         events_ = await store.events.read_after(workspace, 0, 1_000)
-        await learn_batch(store, store.knowledge, WorkspaceCache(workspace), events_, 0)
+        await commit_events(store.events, store.knowledge, WorkspaceCache(workspace), events_, 0)
         rows = await store.knowledge.scan_rows(workspace, KNOWLEDGE.name, 10)  # of all tools too
         known = [KNOWLEDGE.decode_row(row) for row in rows]
         rules = [rule for k in known for s in k.signatures.values() for rule in s.rules.values()]

@@ -126,7 +126,7 @@ def put_rows(service: RunningService, *rows: Row) -> None:
 
     async def commit() -> None:
         serial = await service.context.store.knowledge.commit(Commit("default", list(rows)))
-        service.context.memory.forget_rows("default", rows, serial)
+        service.context.memory.forget_rows("default", [(r.kind, r.key) for r in rows], serial)
 
     on_loop(service, commit())
 

@@ -31,7 +31,8 @@ from retrieval.knowledge.memory import CALIBRATION, PATTERN, Memory
 from service import nightly as schedule
 from service.cli import nightly as command
 from service.environment import environment_of, read_settings
-from service.nightly import open_nightly, run_process
+from service.nightly import open_nightly
+from service.processes import run_process
 from tests.service.running_service import (
     RunningService,
     aftercall,

@@ -389,10 +389,9 @@ def _is_common(case: Case, edit: ed.Add | ed.Replace, rule_sessions: int) -> boo
     view = None if edit.inside else case.view_parameter(edit.name)
     if view and view.states_value(value):
         return True
-    common = (
-        case.profile.common_values(written_place(first_path(edit.path))) if case.profile else []
-    )
-    return any(same_json(value, known.value) for known in common)
+    place = written_place(first_path(edit.path))
+    seen = case.profile.profile_at(place) if case.profile else None
+    return seen is not None and seen.count_common(value) > 0
 
 
 def is_retired(case: Case, edits: Sequence[ed.Edit]) -> bool:

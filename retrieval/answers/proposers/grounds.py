@@ -219,8 +219,7 @@ def _state_usual(
         return
     if not is_setting(str(path[0]), view, seen):
         return
-    count = next((c.count for c in seen.common_values() if same_json(c.value, value)), 0)
-    if count:
+    if count := seen.count_common(value):
         yield StatedValue("setting", f"{count} of {seen.successes} successes have it")
 
 

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from cachetools import LRUCache
@@ -221,17 +222,15 @@ async def rank_calls(
 
 def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[float]:
     """Return the cosine of words with each call's, 0 to 1, weighed by their rarity (IDF)."""
-    in_calls = Counter[str]()
-    for call in calls:
-        in_calls.update(call.words)
+    in_calls = Counter(chain.from_iterable(call.words for call in calls))
     most = len(calls) + 1
     weights = {word: math.log(1 + most / (n + 0.5)) ** 2 for word, n in in_calls.items()}
     new = math.log(1 + most / 0.5) ** 2  # of a word that none of them has
     asked = math.sqrt(math.fsum(weights.get(word, new) for word in words))
     cosines = []
     for call in calls:
-        length = asked * math.sqrt(math.fsum(weights[word] for word in call.words))
-        common = math.fsum(weights[word] for word in call.words & words)
+        length = asked * math.sqrt(math.fsum(map(weights.__getitem__, call.words)))
+        common = math.fsum(map(weights.__getitem__, call.words & words))
         cosines.append(round(common / length, _DIGITS) if length else 0.0)
     return cosines
 

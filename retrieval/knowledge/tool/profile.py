@@ -209,13 +209,21 @@ class ParameterProfile(Shape):
         weighed = [
             (-fair.fair_weight(known.count, known.agents), -known.last_seen, key)
             for key, known in self.values.items()
-            if len(known.sessions) >= COMMON_SESSIONS
-            and (len(known.agents) > 1 or not self.is_shared)
+            if self._is_common(known)
         ]
         return [
             CommonValue(loads(key), self.values[key].count, -weight, -weight / total)
             for weight, _, key in sorted(weighed)
         ]
+
+    def count_common(self, value: JsonValue) -> int:
+        """Return how often a value of `common_values` worked; 0 if it is none of them."""
+        known = self.values.get(_value_key(value) or "")
+        return known.count if known is not None and self._is_common(known) else 0
+
+    def _is_common(self, known: ValueCount) -> bool:
+        is_of_several = len(known.agents) > 1 or not self.is_shared
+        return is_of_several and len(known.sessions) >= COMMON_SESSIONS
 
     def success_weight(self) -> float:
         """Return the weight of all successes: see `FairWeights`. Shares are parts of it."""
