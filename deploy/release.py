@@ -4,7 +4,7 @@
 
 Builds the wheels of the SDK and of the service, looks into them, installs them with the pinned
 versions of `constraints.txt` into an environment of their own, runs the first commands there, and
-writes a list of parts (CycloneDX) and the wheels' checksums beside them. Nothing is uploaded.
+writes a list of parts (CycloneDX) and the wheels' checksums next to them. Nothing is uploaded.
 `--set` writes another version into every file that names it, and builds nothing.
 """
 
@@ -36,7 +36,7 @@ COMMANDS = (("--version",), ("settings",), ("demo",))
 
 
 class ReleaseError(Exception):
-    """Something of the release is not as it has to be; the message says what and where."""
+    """Something of the release is not as it has to be; the message names what and where."""
 
 
 def versions_named(root: Path) -> dict[str, set[str]]:

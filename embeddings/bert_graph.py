@@ -16,6 +16,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,15 @@ def folder_graph(folder: Path) -> bytes:
     if kind != ("bert", "gelu") or config.get("position_embedding_type") not in {None, "absolute"}:
         raise EmbeddingError(f"{folder} is no plain BERT ({kind}); use it as 'st:{folder}'")
     try:
-        return _make_bert(config, load_file(folder / WEIGHTS_FILE))
+        return _Bert(config, load_file(folder / WEIGHTS_FILE)).make_model()
     except (KeyError, OSError, ValueError) as error:
         raise EmbeddingError(f"the weights in {folder} are not those of a BERT: {error}") from error
 
 
 def packed_graph(file: Path) -> bytes:
     """Return the graph of the bundled model, from the packed weights in the file of its package."""
-    found = dict(_read_initializers(memoryview(np.memmap(file, np.uint8, "r").data)))
+    content = memoryview(np.memmap(file, np.uint8, "r").data)
+    found = dict(_read_initializers(content))
     packed = {}
     for key, codes in found.items():
         name = key.removesuffix("_q")
@@ -101,7 +103,7 @@ def packed_graph(file: Path) -> bytes:
     plain: dict[str, NDArray[Any] | Packed] = {**found, **packed}
     for name, value in plain.items():
         weights.setdefault(name.removeprefix(_PREFIX), value)
-    return _make_bert(_MINILM, weights)
+    return _Bert(_MINILM, weights).make_model()
 
 
 def read_model_file(path: Path) -> Any:
@@ -110,89 +112,6 @@ def read_model_file(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise EmbeddingError(f"no sentence-transformers model: {path}: {error}") from error
-
-
-def _make_bert(config: Mapping[str, Any], weights: Weights) -> bytes:
-    width = int(config["hidden_size"])
-    heads = int(config["num_attention_heads"])
-    graph = _Graph()
-    add = graph.add
-
-    def plain_weights(name: str) -> NDArray[Any]:
-        found = weights[name]
-        if isinstance(found, Packed):
-            return found.codes * found.scale
-        return found
-
-    def word_vectors(name: str) -> str:
-        found = weights[name]
-        if not isinstance(found, Packed):
-            return add("Gather", found, "input_ids")
-        codes = add("Gather", found.codes, "input_ids")
-        codes = add("Cast", codes, to=_TYPES["float32"])
-        scale = add("Gather", found.scale, "input_ids")
-        return add("Mul", codes, scale)
-
-    def add_dense(name: str, given: str) -> str:
-        found = weights[f"{name}.weight"]
-        bias = plain_weights(f"{name}.bias")
-        if not isinstance(found, Packed):
-            return add("Add", add("MatMul", given, found.T), bias)
-        rows, columns = found.codes.shape
-        blocks = (rows, columns // BLOCK, BLOCK)
-        codes = (found.codes.view(np.uint8) ^ 128).reshape(blocks)  # by 128 more, from 0 on
-        scales = np.broadcast_to(found.scale, blocks[:2])
-        product = add(
-            "MatMulNBits",
-            given,
-            codes,
-            scales,
-            domain="com.microsoft",
-            K=columns,
-            N=rows,
-            bits=8,
-            block_size=BLOCK,
-            accuracy_level=_INTEGERS,
-        )
-        return add("Add", product, bias)
-
-    def add_norm(name: str, *added: Any) -> str:
-        scale = plain_weights(f"{name}.weight")
-        shift = plain_weights(f"{name}.bias")
-        epsilon = float(config.get("layer_norm_eps", 1e-12))
-        return add("LayerNormalization", add("Add", *added), scale, shift, epsilon=epsilon)
-
-    def by_head(given: str) -> str:
-        parts = add("Reshape", given, np.array([0, 0, heads, width // heads]))
-        return add("Transpose", parts, perm=[0, 2, 1, 3])
-
-    def add_layer(name: str, hidden: str, bias: str) -> str:
-        query, key, value = (by_head(add_dense(f"{name}.{part}", hidden)) for part in _PARTS[:3])
-        nearness = add("MatMul", query, add("Transpose", key, perm=[0, 1, 3, 2]))
-        scores = add("Mul", nearness, np.array((width // heads) ** -0.5))
-        shares = add("Softmax", add("Add", scores, bias), axis=-1)
-        mixed = add("Transpose", add("MatMul", shares, value), perm=[0, 2, 1, 3])
-        mixed = add("Reshape", mixed, np.array([0, 0, width]))
-        joined = add_dense(f"{name}.{_PARTS[3]}", mixed)
-        attended = add_norm(f"{name}.attention.output.LayerNorm", joined, hidden)
-        inner = add("Gelu", add_dense(f"{name}.{_PARTS[4]}", attended))
-        outer = add_dense(f"{name}.{_PARTS[5]}", inner)
-        return add_norm(f"{name}.output.LayerNorm", outer, attended)
-
-    length = add("Slice", add("Shape", "input_ids"), np.array([1]), np.array([2]))
-    positions = plain_weights("embeddings.position_embeddings.weight")
-    places = add("Slice", positions, np.array([0]), length)
-    placed = add("Add", word_vectors("embeddings.word_embeddings.weight"), places)
-    kind = plain_weights("embeddings.token_type_embeddings.weight")[0]
-    hidden = add_norm("embeddings.LayerNorm", placed, kind)
-    # 0 for tokens, a large negative number for padding, of shape (texts, 1, 1, tokens).
-    mask = add("Cast", "attention_mask", to=_TYPES["float32"])
-    masked = add("Sub", np.array(1.0), add("Unsqueeze", mask, np.array([1, 2])))
-    bias = add("Mul", masked, np.array(-1e9))
-    for number in range(int(config["num_hidden_layers"])):
-        hidden = add_layer(f"encoder.layer.{number}", hidden, bias)
-    add("Identity", hidden, name="last_hidden_state")
-    return graph.write_model(width)
 
 
 # ONNX in protobuf: https://onnx.ai/onnx/repo-docs/IR.html, and the numbers of fields in onnx.proto3
@@ -213,24 +132,28 @@ class _Graph:
     ) -> str:
         """Return a node, and the name of its output; inputs are names, or arrays as constants."""
         output = name or f"node_{len(self._nodes)}"
-        names = [each if isinstance(each, str) else self._add_constant(each) for each in inputs]
-        node = [_field_bytes(1, each) for each in names]
-        node += [_field_bytes(2, output), _field_bytes(4, kind), _field_bytes(7, domain)]
-        node += [_field_bytes(5, _attribute_bytes(*each)) for each in attributes.items()]
-        self._nodes.append(b"".join(node))
+        node = b""
+        for each in inputs:
+            given = each if isinstance(each, str) else self._add_constant(each)
+            node += _field_bytes(1, given)
+        node += _field_bytes(2, output) + _field_bytes(4, kind) + _field_bytes(7, domain)
+        for attribute in attributes.items():
+            node += _field_bytes(5, _attribute_bytes(*attribute))
+        self._nodes.append(node)
         return output
 
     def write_model(self, width: int) -> bytes:
         """Return the file's content, of a graph whose output is of shape (texts, tokens, width)."""
         tokens = ["texts", "tokens"]
         graph = [_field_bytes(1, each) for each in self._nodes]
-        graph += [_field_bytes(2, "bert"), *(part for each in self._constants for part in each)]
+        graph.append(_field_bytes(2, "bert"))
+        graph.extend(chain.from_iterable(self._constants))
         graph += [_field_bytes(11, _value_bytes(name, "int64", tokens)) for name in _GIVEN]
         graph += [_field_bytes(12, _value_bytes("last_hidden_state", "float32", [*tokens, width]))]
         opsets = ((OPSET, ""), (1, "com.microsoft"))
-        needs = b"".join(
-            _field_bytes(8, _field_bytes(1, name) + _field_bytes(2, each)) for each, name in opsets
-        )
+        needs = b""
+        for version, name in opsets:
+            needs += _field_bytes(8, _field_bytes(1, name) + _field_bytes(2, version))
         # The weights are joined once: 23 MB, and each time that they are copied takes 15 ms.
         return b"".join((_field_bytes(1, IR_VERSION), needs, *_nested_bytes(7, graph)))
 
@@ -246,6 +169,113 @@ class _Graph:
         ]
         self._constants.append(_nested_bytes(5, dims + of))
         return name
+
+
+class _Bert(_Graph):
+    """A BERT's layers, from its configuration and weights."""
+
+    def __init__(self, config: Mapping[str, Any], weights: Weights) -> None:
+        super().__init__()
+        self._config = config
+        self._weights = weights
+        self._width = int(config["hidden_size"])
+        self._heads = int(config["num_attention_heads"])
+        self._head_width = self._width // self._heads
+
+    def make_model(self) -> bytes:
+        """Return the file's content."""
+        add = self.add
+        shape = add("Shape", "input_ids")
+        length = add("Slice", shape, np.array([1]), np.array([2]))
+        positions = self._plain_weights("embeddings.position_embeddings.weight")
+        places = add("Slice", positions, np.array([0]), length)
+        words = self._word_vectors("embeddings.word_embeddings.weight")
+        placed = add("Add", words, places)
+        kind = self._plain_weights("embeddings.token_type_embeddings.weight")[0]
+        hidden = self._add_norm("embeddings.LayerNorm", placed, kind)
+        # 0 for tokens, a large negative number for padding, of shape (texts, 1, 1, tokens).
+        mask = add("Cast", "attention_mask", to=_TYPES["float32"])
+        mask = add("Unsqueeze", mask, np.array([1, 2]))
+        masked = add("Sub", np.array(1.0), mask)
+        bias = add("Mul", masked, np.array(-1e9))
+        for number in range(int(self._config["num_hidden_layers"])):
+            hidden = self._add_layer(f"encoder.layer.{number}", hidden, bias)
+        add("Identity", hidden, name="last_hidden_state")
+        return self.write_model(self._width)
+
+    def _plain_weights(self, name: str) -> NDArray[Any]:
+        found = self._weights[name]
+        if isinstance(found, Packed):
+            return found.codes * found.scale
+        return found
+
+    def _word_vectors(self, name: str) -> str:
+        found = self._weights[name]
+        if not isinstance(found, Packed):
+            return self.add("Gather", found, "input_ids")
+        codes = self.add("Gather", found.codes, "input_ids")
+        codes = self.add("Cast", codes, to=_TYPES["float32"])
+        scale = self.add("Gather", found.scale, "input_ids")
+        return self.add("Mul", codes, scale)
+
+    def _add_dense(self, name: str, given: str) -> str:
+        found = self._weights[f"{name}.weight"]
+        bias = self._plain_weights(f"{name}.bias")
+        if not isinstance(found, Packed):
+            return self.add("Add", self.add("MatMul", given, found.T), bias)
+        rows, columns = found.codes.shape
+        blocks = (rows, columns // BLOCK, BLOCK)
+        codes = (found.codes.view(np.uint8) ^ 128).reshape(blocks)  # by 128 more, from 0 on
+        scales = np.broadcast_to(found.scale, blocks[:2])
+        product = self.add(
+            "MatMulNBits",
+            given,
+            codes,
+            scales,
+            domain="com.microsoft",
+            K=columns,
+            N=rows,
+            bits=8,
+            block_size=BLOCK,
+            accuracy_level=_INTEGERS,
+        )
+        return self.add("Add", product, bias)
+
+    def _add_norm(self, name: str, *added: Any) -> str:
+        scale = self._plain_weights(f"{name}.weight")
+        shift = self._plain_weights(f"{name}.bias")
+        epsilon = float(self._config.get("layer_norm_eps", 1e-12))
+        total = self.add("Add", *added)
+        return self.add("LayerNormalization", total, scale, shift, epsilon=epsilon)
+
+    def _by_head(self, given: str) -> str:
+        shape = np.array([0, 0, self._heads, self._head_width])
+        parts = self.add("Reshape", given, shape)
+        return self.add("Transpose", parts, perm=[0, 2, 1, 3])
+
+    def _add_layer(self, name: str, hidden: str, bias: str) -> str:
+        add = self.add
+        add_dense = self._add_dense
+        add_norm = self._add_norm
+        of_query, of_key, of_value, of_output, of_inner, of_outer = _PARTS
+        query = self._by_head(add_dense(f"{name}.{of_query}", hidden))
+        key = self._by_head(add_dense(f"{name}.{of_key}", hidden))
+        value = self._by_head(add_dense(f"{name}.{of_value}", hidden))
+        turned = add("Transpose", key, perm=[0, 1, 3, 2])
+        nearness = add("MatMul", query, turned)
+        scale = np.array(self._head_width**-0.5)
+        scores = add("Mul", nearness, scale)
+        masked = add("Add", scores, bias)
+        shares = add("Softmax", masked, axis=-1)
+        mixed = add("MatMul", shares, value)
+        mixed = add("Transpose", mixed, perm=[0, 2, 1, 3])
+        mixed = add("Reshape", mixed, np.array([0, 0, self._width]))
+        joined = add_dense(f"{name}.{of_output}", mixed)
+        attended = add_norm(f"{name}.attention.output.LayerNorm", joined, hidden)
+        inner = add_dense(f"{name}.{of_inner}", attended)
+        inner = add("Gelu", inner)
+        outer = add_dense(f"{name}.{of_outer}", inner)
+        return add_norm(f"{name}.output.LayerNorm", outer, attended)
 
 
 _GIVEN = ("input_ids", "attention_mask")
@@ -276,12 +306,14 @@ def _field_bytes(number: int, value: float | str | bytes) -> bytes:
         return _varint_bytes(number << 3) + _varint_bytes(value % 2**64)
     if isinstance(value, float):
         return _varint_bytes(number << 3 | 5) + struct.pack("<f", value)
-    return b"".join(_nested_bytes(number, [value.encode() if isinstance(value, str) else value]))
+    content = value.encode() if isinstance(value, str) else value
+    return b"".join(_nested_bytes(number, [content]))
 
 
 def _nested_bytes(number: int, parts: list[bytes]) -> list[bytes]:
     """Return a field of what these parts come to, in parts."""
-    return [_varint_bytes(number << 3 | 2), _varint_bytes(sum(map(len, parts))), *parts]
+    length = sum(map(len, parts))
+    return [_varint_bytes(number << 3 | 2), _varint_bytes(length), *parts]
 
 
 def _varint_bytes(number: int) -> bytes:
@@ -295,16 +327,17 @@ def _varint_bytes(number: int) -> bytes:
 
 def _read_initializers(file: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
     kinds = {number: name for name, number in _TYPES.items()}
-    for number, tensor in _read_fields(
-        next(each for number, each in _read_fields(file) if number == 7)
-    ):
+    graph = next(each for number, each in _read_fields(file) if number == 7)
+    for number, tensor in _read_fields(graph):
         if number != 5:
             continue
         fields = list(_read_fields(tensor))
         of = dict(fields)
         shape = [each for number, each in fields if number == 1]
-        if of[2] in kinds and 9 in of:
-            yield bytes(of[8]).decode(), np.frombuffer(of[9], kinds[of[2]]).reshape(shape)
+        kind = kinds.get(of[2])
+        if kind is not None and 9 in of:
+            values = np.frombuffer(of[9], kind)
+            yield bytes(of[8]).decode(), values.reshape(shape)
 
 
 def _read_fields(message: memoryview) -> Iterator[tuple[int, Any]]:

@@ -44,22 +44,19 @@ NGRAM_WEIGHT = 0.35
 """Of an n-gram against the word it is from: a shared word counts more than a shared syllable."""
 SHORT_WORD_WEIGHT = 0.3
 """Of words of up to three letters (`the`, `of`, `is`, `10`), which nearly every text has."""
-DEFAULT_DIMENSION = 384
+_DIMENSION = 384
 """As MiniLM's, so that the two can stand in for each other in a test."""
 
 
 class HashingEmbedder(ThreadedEmbedder):
     """`Embedder` by feature hashing."""
 
-    def __init__(self, dimension: int = DEFAULT_DIMENSION) -> None:
-        if dimension < 1:
-            raise ValueError(f"the dimension is {dimension}; it must be at least 1")
-
+    def __init__(self) -> None:
         super().__init__(
-            lambda texts, _: np.stack([hashed_vector(text, dimension) for text in texts]),
+            lambda texts, _: np.stack([hashed_vector(text, _DIMENSION) for text in texts]),
             name="hashing",
-            fingerprint=f"hashing-1@{dimension}",  # the number is the algorithm's version
-            dimension=dimension,
+            fingerprint=f"hashing-1@{_DIMENSION}",  # the number is the algorithm's version
+            dimension=_DIMENSION,
         )
 
 

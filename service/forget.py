@@ -59,7 +59,7 @@ class Forgotten(ForgetRequest):
 
     @property
     def subject(self) -> str:
-        """What the audit notes of it: no name of an agent or a session, no personal values."""
+        """Return what the audit notes of it: no agent, no session, no personal values."""
         if self.everything:
             return "everything"
         return self.key_id or ("a time" if self.before else "an agent or session")

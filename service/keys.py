@@ -110,7 +110,7 @@ class Keyring:
 
     @property
     def is_required(self) -> bool:
-        """Whether there is or was a key: from then on each request needs one."""
+        """Return whether there is or was a key: from then on each request needs one."""
         return self._had_keys or bool(self._known)
 
     async def attach_facts(self, facts: Metadata) -> None:

@@ -280,7 +280,7 @@ def open_tracing(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
         yield lambda app: app
         return
     try:
-        from aftercall.span_export import export_spans  # noqa: PLC0415  # only where spans are wanted
+        from aftercall.span_export import export_spans  # noqa: PLC0415  # only if wanted
         from service.spans import RequestSpans, StageSpans  # noqa: PLC0415  # as above
     except ImportError as error:
         raise ConfigurationError(

@@ -75,7 +75,7 @@ class WindowHours:
 
     @property
     def before(self) -> "WindowHours":
-        """The same number of hours before these; for 24h one hour less, which has begun."""
+        """Return the same number of hours before these; for 24h one less, which has begun."""
         hours = self.last + 1 - self.first
         if self.window in _DAYS:
             hours = _DAYS[self.window] * _DAY

@@ -130,7 +130,7 @@ class Rule:
 
     @property
     def is_mark(self) -> bool:
-        """Whether it states no more than that a call failed, whose result stands elsewhere."""
+        """Return whether it only states that a call failed, whose result stands elsewhere."""
         return bool(self.failed) and not (self.is_call or self.is_result)
 
 
@@ -255,7 +255,7 @@ def read_forms() -> Forms:
 
 
 def _needed_members(conditions: tuple[Condition, ...]) -> set[tuple[str, str | None]]:
-    """Return the members one of which an object needs, for the rule to fit."""
+    """Return the members that an object needs one of, for the rule to fit."""
     plain = [each for each in conditions if not each.negated and each.sign != "!="]
     for each in plain:
         steps = {way.steps for way in each.path}

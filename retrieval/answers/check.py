@@ -21,7 +21,6 @@ from aftercall.redaction import Redactor, is_redacted
 from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
 from retrieval.answers.answer import changes_of
-from retrieval.answers.arguments import with_arguments
 from retrieval.answers.judge.acceptance import check_of, fits_schema
 from retrieval.answers.judge.ranking import RankedProposal, judge
 from retrieval.answers.judge.trust import trusted_hints
@@ -37,6 +36,7 @@ from retrieval.knowledge.rows.principals import OF_A_STRANGER, agent_mark, princ
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.tool.runs import EMPTY, loops_of, session_mark
+from retrieval.knowledge.values.notations import with_arguments
 from retrieval.knowledge.values.parameters import considered_part, is_large
 from retrieval.knowledge.values.scalars import type_of
 
@@ -248,14 +248,13 @@ def _never_worked(parameters: JsonObject, profile: ToolProfile | None) -> set[st
 
 
 def _is_proven(case: Case, best: RankedProposal) -> bool:
-    proposal = best.proposal
-    return (
-        best.estimate.probability > PROVEN
-        and best.account.change_class == "lossless"
-        and not any(option.failures or option.failed > OF_A_STRANGER for option in proposal.options)
-        # What is still unknown to the tool may be what was meant to change it.
-        and not (case.view is not None and case.view.unknown_parameters(proposal.parameters))
-    )
+    if best.estimate.probability <= PROVEN or best.account.change_class != "lossless":
+        return False
+    for option in best.proposal.options:
+        if option.failures or option.failed > OF_A_STRANGER:
+            return False
+    # What is still unknown to the tool may be what was meant to change it.
+    return case.view is None or not case.view.unknown_parameters(best.proposal.parameters)
 
 
 def _is_known(case: Case, best: RankedProposal) -> bool:

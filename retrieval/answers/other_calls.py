@@ -9,7 +9,7 @@ from aftercall.tables import gather_values
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.answers.advice.advise import is_outcome_unknown, looking_tool
-from retrieval.answers.advice.first_calls import implied_tool, may_name_tool, named_tool
+from retrieval.answers.advice.first_calls import find_named_tool, implied_tool, may_name_tool
 from retrieval.answers.proposers.case import (
     Candidate,
     Case,
@@ -123,12 +123,12 @@ async def _stated_first(
     values = (v for v in case.parameters.values() if isinstance(v, str) and len(v) < _MAX_NAME)
     known = case.view.parameters if case.view is not None else ()
     others = {*case.parameters, *known, *values}
-    name = named_tool(message, tool.tool_name, names, others)
+    name = find_named_tool(message, tool.tool_name, names, others)
     said_by = "The error"
     if name is None and is_implied:
         name = implied_tool(message, tool.tool_name, names)
     for view in views if name is None else ():
-        name = name or named_tool(view.description, tool.tool_name, names, others)
+        name = name or find_named_tool(view.description, tool.tool_name, names, others)
         said_by = f"What the schema says of `{view.name}`"
     if name is None:
         return None

@@ -30,7 +30,6 @@ from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
 from retrieval.answers.answer import Answer, Question, answer
-from retrieval.answers.arguments import with_arguments
 from retrieval.answers.judge.trust import is_contradicted, registered_schema, trusted_hints
 from retrieval.answers.other_calls import _MAX_CALLED, _look_first, _other_tools, _stated_first
 from retrieval.answers.proposers.case import CallContext, Case, profile_for, view_of
@@ -55,6 +54,7 @@ from retrieval.knowledge.session.session_calls import EarlierCall
 from retrieval.knowledge.tool.links import MAX_CALLS, Links
 from retrieval.knowledge.tool.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.knowledge.tool.runs import RecoveryTimes, Repeats, repeats_of, session_mark
+from retrieval.knowledge.values.notations import with_arguments
 from retrieval.knowledge.values.parameters import considered_part, is_large, says_something
 
 NEAR_SUCCESSES = 20
@@ -330,7 +330,7 @@ class Suggester:
         return replace(found, response=found.response.model_copy(update=took))
 
     async def _classified(self, reading: ErrorReading, call: m.FailedCall) -> ErrorReading:
-        """The classifier's category, if it is sure, of what neither grammar nor corpus knows."""
+        """Add the classifier's category, if it is sure and neither grammar nor corpus is."""
         if not reading.is_unsure:
             return reading
         head = CategoryHead.load(self.embedder.name)
@@ -494,7 +494,7 @@ def _beside(suggestion: m.Suggestion, known: Document) -> m.Suggestion:
 
 
 def _has_lesson(case: Case) -> bool:
-    """Whether something was learned of this very error, or it is none that a repair is for."""
+    """Return whether something was learned of this very error, or no repair is for it."""
     known = case.signature
     if case.reading.category in TRANSIENT:
         return True
@@ -510,7 +510,7 @@ def schema_for(
     writes: bool,
     quorum: int,
 ) -> JsonObject | None:
-    """The schema to go by: the caller's own, else the registered one as far as it is believed."""
+    """Return the schema to go by: the caller's, else the registered one if it is believed."""
     if call.input_schema:
         return call.input_schema
     schema = registered_schema(registered, binds=binds, writes=writes)

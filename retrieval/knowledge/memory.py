@@ -18,6 +18,7 @@ from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
 from aftercall.models import Outcome
+from aftercall.tables import gather_values
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, ToolChange, tool_of
 from mongo.protocol import Knowledge, Store
 from mongo.records import Cursor, Row, ToolKey, decode_json
@@ -168,7 +169,7 @@ def tool_of_row(workspace: str, key: str) -> ToolKey:
 
 _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
-some 2 kB, and 100 kB of a tool of which as much is remembered as there is space for."""
+some 2 kB, and 100 kB of a tool that fills its space."""
 
 _MAX_KNOWLEDGE = 40_000_000
 """The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
@@ -231,8 +232,7 @@ class Memory:
 
     async def read_knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
         """Return what is known of a tool; not to be changed by the caller."""
-        key = tool_row(tool)
-        return (await self._read_rows(tool.workspace, KNOWLEDGE, [key]))[key]
+        return await self._read_row(tool.workspace, KNOWLEDGE, tool_row(tool))
 
     async def read_statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
         """Return the statistics of the known tools; not to be changed."""
@@ -263,11 +263,11 @@ class Memory:
     async def axis_clusters(self, workspace: str) -> AxisClusters:
         """Return the clusters of a workspace's axes, as the latest clustering left them."""
         kind = RowKind(AXIS_CLUSTERS, AxisClusters)
-        return (await self._read_rows(workspace, kind, [""]))[""] or _NO_CLUSTERS
+        return await self._read_row(workspace, kind) or _NO_CLUSTERS
 
     async def read_scaling(self, workspace: str) -> Scaling:
         """Return the scaling of a workspace: none until it has outcomes enough."""
-        scaling = (await self._read_rows(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
+        scaling = await self._read_row(workspace, RowKind(CALIBRATION, Scaling))
         return Scaling() if scaling is None else scaling
 
     async def find_tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
@@ -288,8 +288,7 @@ class Memory:
         known = self._tools.get(workspace, "")
         if known is None:
             seen = self._tools.changes
-            rows = await self._store.events.read_state(workspace, "tool")
-            known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
+            known = await self._read_tools(workspace)
             self._tools.put(workspace, "", known, seen)
         return known
 
@@ -297,11 +296,12 @@ class Memory:
         """Return the first registered tools by id, at most so many; not to be changed."""
         if await self._whole_registry(workspace) is not None:
             return (await self.list_tools(workspace))[:most]
-        if (known := self._first.get(workspace, str(most))) is None:
+        key = str(most)
+        known = self._first.get(workspace, key)
+        if known is None:
             seen = self._first.changes
-            rows = await self._store.events.read_state(workspace, "tool", limit=most)
-            known = await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
-            self._first.put(workspace, str(most), known, seen)
+            known = await self._read_tools(workspace, limit=most)
+            self._first.put(workspace, key, known, seen)
         return known
 
     async def read_server_names(self, workspace: str, server: str | None) -> set[str]:
@@ -364,10 +364,11 @@ class Memory:
         rows = await self._knowledge.scan_rows(workspace, REGISTERED.name, looked_at)
         used = await self._knowledge.get(workspace, USED.name, [row.key for row in rows])
         called = {row.key for row in used}
-        uncalled = [REGISTERED.decode_row(row) for row in rows if row.key not in called]
-        return await self._read_tools(
-            workspace, [i for each in uncalled for i in each.schema_hashes]
-        )
+        ids: list[str] = []
+        for row in rows:
+            if row.key not in called:
+                ids += REGISTERED.decode_row(row).schema_hashes
+        return await self._read_tools(workspace, ids)
 
     async def _whole_registry(self, workspace: str) -> Registry | None:
         """Return the registry of a workspace if it is here or has few tools; else None."""
@@ -401,7 +402,7 @@ class Memory:
         return [name for row in rows for name in REGISTERED.decode_row(row).schema_hashes]
 
     async def _unlearned_ids(self, tool: ToolKey, cursor: int) -> list[str]:
-        """Ids that were put or deleted under a name behind the cursor."""
+        """Return the ids that were put or deleted under a name behind the cursor."""
         found: list[str] = []
         before = None
         while True:
@@ -414,8 +415,11 @@ class Memory:
                 return found
             before = new[-1].position
 
-    async def _read_tools(self, workspace: str, ids: Sequence[str]) -> list[StoredTool]:
-        rows = await self._store.events.read_state(workspace, "tool", ids)
+    async def _read_tools(
+        self, workspace: str, ids: Sequence[str] | None = None, limit: int | None = None
+    ) -> list[StoredTool]:
+        """Return the registered tools of these ids, or the first by id, or all."""
+        rows = await self._store.events.read_state(workspace, "tool", ids, limit=limit)
         return await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
 
     async def read_registry(self, workspace: str) -> Registry:
@@ -514,11 +518,16 @@ class Memory:
 
     async def _of_tools(self, kind: RowKind[T], tools: Sequence[ToolKey]) -> dict[ToolKey, T]:
         found: dict[ToolKey, T | None] = {}
-        for workspace in {each.workspace for each in tools}:
-            keys = {tool_row(each): each for each in tools if each.workspace == workspace}
-            read = await self._read_rows(workspace, kind, list(keys))
-            found |= {keys[key]: value for key, value in read.items()}
-        return {each: value for each in tools if (value := found[each]) is not None}
+        of_workspaces = gather_values((each.workspace, each) for each in tools)
+        for workspace, own in of_workspaces.items():
+            keys = [tool_row(each) for each in own]
+            read = await self._read_rows(workspace, kind, keys)
+            found |= {each: read[key] for each, key in zip(own, keys, strict=True)}
+        return {each: value for each, value in found.items() if value is not None}
+
+    async def _read_row(self, workspace: str, kind: RowKind[T], key: str = "") -> T | None:
+        rows = await self._read_rows(workspace, kind, [key])
+        return rows[key]
 
     async def _read_rows(
         self, workspace: str, kind: RowKind[T], keys: Sequence[str]

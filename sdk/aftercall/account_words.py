@@ -11,7 +11,7 @@ from aftercall.json_values import bounded_text, printable_json
 from aftercall.models.calls import Account, AccountedValue
 
 MAX_ACCOUNT_CHARS = 400
-"""Of an account in words: it stands next to the changes, each of which has 200."""
+"""Of an account in words: it stands next to the changes, which have 200 each."""
 _MAX_NAME = 60
 _MAX_REASON = 100
 _ORIGINS = {

@@ -128,14 +128,19 @@ def _are_opposite(one: str, other: str) -> bool:
         _begins_with(one, stem) and _begins_with(other, against) for stem, against in _OPPOSITES
     ):
         return True
-    return any(
+    return _is_negated(one, other) or _is_negated(other, one)
+
+
+def _is_negated(longer: str, shorter: str) -> bool:
+    """Return whether a word is another one behind `un`, `dis` and the like."""
+    for before in _NEGATING:
+        rest = longer.removeprefix(before)
+        if rest == longer:
+            continue
         # Equal but for the ending or a slip in it: `locked` and `lockd`.
-        longer.startswith(before)
-        and (rest == shorter or (len(rest) > _SHORT and rest[:4] == shorter[:4]))
-        for longer, shorter in ((one, other), (other, one))
-        for before in _NEGATING
-        for rest in [longer[len(before) :]]
-    )
+        if rest == shorter or (len(rest) > _SHORT and rest[:4] == shorter[:4]):
+            return True
+    return False
 
 
 def _begins_with(word: str, stem: str) -> bool:

@@ -278,14 +278,13 @@ class _Mask:
 
     def find_echoes(self) -> tuple[str, ...]:
         """Return what was found in the forms that a tool may repeat it in, longest first."""
-        forms = {
-            form
-            for text in self.found
-            for part in (text, text.partition(":")[2])
-            for form in (part, quote(part, safe=""), json.dumps(part)[1:-1])
-            if len(form) >= _MIN_ECHO and form.lower() not in NO_SECRETS
-        }
-        return tuple(sorted(forms, key=lambda text: (-len(text), text))[:_MAX_ECHOES])
+        parts = self.found | {text.partition(":")[2] for text in self.found}
+        forms = set(parts)
+        for part in parts:
+            forms |= {quote(part, safe=""), json.dumps(part)[1:-1]}
+        long = [each for each in forms if len(each) >= _MIN_ECHO]
+        telling = [each for each in long if each.lower() not in NO_SECRETS]
+        return tuple(sorted(telling, key=lambda text: (-len(text), text))[:_MAX_ECHOES])
 
     def mask_parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
         if (kept := self.redactor.allowlists.get(tool_name)) is None:

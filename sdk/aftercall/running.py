@@ -64,9 +64,9 @@ def running_services(environ: Mapping[str, str] = os.environ) -> list[str]:
     return [url for _, url in sorted(found, reverse=True) if url]
 
 
-def joined_service(environ: Mapping[str, str] = os.environ) -> str:
+def joined_service() -> str:
     """Return where a gateway without an address looks: a service that runs, or the usual place."""
-    running = running_services(environ)
+    running = running_services()
     return BASE_URL if BASE_URL in running or not running else running[0]
 
 

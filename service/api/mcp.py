@@ -52,7 +52,7 @@ class _Exchanged(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def read_again() -> Message:
-            # After the body, a read only tells whether the client has gone.
+            # After the body, a read only shows whether the client has gone.
             return self._unread.pop() if self._unread else await receive()
 
         await self._exchange.answer_request(scope, read_again, send)

@@ -42,7 +42,7 @@ def install_openapi(app: FastAPI) -> None:
             app.openapi_schema = _complete_document(document)
         return app.openapi_schema
 
-    app.openapi = make_document  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app.openapi = make_document  # type: ignore[method-assign]  # FastAPI's documented way
 
 
 def _complete_document(document: dict[str, Any]) -> dict[str, Any]:

@@ -46,18 +46,11 @@ async def list_workspaces(space: Admin) -> m.WorkspaceList:
         if key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
     )
     heads = await context.store.events.read_heads()
-    return m.WorkspaceList(
-        workspaces=[
-            m.KnownWorkspace(
-                name=name,
-                events=sum(heads[name].counts.values()) if name in heads else 0,
-                keys=held[name],
-            )
-            for name in sorted(
-                name for name in heads.keys() | held.keys() if access.sees_workspace(name)
-            )
-        ]
-    )
+    known = []
+    for name in sorted(filter(access.sees_workspace, heads.keys() | held.keys())):
+        events = sum(heads[name].counts.values()) if name in heads else 0
+        known.append(m.KnownWorkspace(name=name, events=events, keys=held[name]))
+    return m.WorkspaceList(workspaces=known)
 
 
 @router.post("/forget", summary="Erase what an agent, a session, a key or a time has said")

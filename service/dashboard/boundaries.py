@@ -52,6 +52,19 @@ async def show_boundaries(look: Look) -> Shown:
         weight,
         last,
     ]
+    warnings = []
+    for each in warned:
+        shown = [
+            ("How sure", cohesion_words(each.cohesion)),
+            ("Axes", _list_shares(each.cohesion.axes)),
+        ]
+        messages = (
+            one.message
+            for one in advice.get(tool_place(each.tool), ())
+            if one.kind in ("split", "recompose")
+        )
+        shown += [("Recommended", w.escape_hidden(text, w.MAX_SENTENCE)) for text in messages]
+        warnings.append((each, shown))
     return look.show_page(
         "Boundaries",
         "boundaries",
@@ -59,21 +72,7 @@ async def show_boundaries(look: Look) -> Shown:
         clustered=clustered_words(report),
         mapped=map_axes(report),
         lighter=len(report.clusters) - MAX_MAPPED,
-        warnings=[
-            (
-                each,
-                [
-                    ("How sure", cohesion_words(each.cohesion)),
-                    ("Axes", _list_shares(each.cohesion.axes)),
-                    *(
-                        ("Recommended", w.escape_hidden(one.message, w.MAX_SENTENCE))
-                        for one in advice.get(tool_place(each.tool), ())
-                        if one.kind in ("split", "recompose")
-                    ),
-                ],
-            )
-            for each in warned
-        ],
+        warnings=warnings,
         tables=[
             ("Tools with boundary failures", tools, report.tools),
             ("Clusters of axes", clusters, report.clusters),

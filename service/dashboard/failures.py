@@ -72,15 +72,13 @@ async def list_costly(look: Look, most: int) -> list[tuple[PatternCost, str, str
     """Return what to fix first: how often it is met, and the id of advice to the tool's maker."""
     advised = await open_recommendations(look)
     costs = await rank_patterns(look.space, WindowList(window=look.window, limit=most))
-    return [
-        (
-            each,
-            ", ".join(filter(None, (w.format_noun(each.failures, "failure"),
-                                    compare_counts(each.before)))),
-            next((e.recommendation_id for e in advised.get(tool_place(each.pattern.tool), ())), ""),
-        )
-        for each in costs.patterns
-    ]  # fmt: skip
+    rows = []
+    for each in costs.patterns:
+        counts = (w.format_noun(each.failures, "failure"), compare_counts(each.before))
+        advice = advised.get(tool_place(each.pattern.tool), ())
+        advice_id = next((one.recommendation_id for one in advice), "")
+        rows.append((each, ", ".join(filter(None, counts)), advice_id))
+    return rows
 
 
 def pattern_columns(look: Look) -> list[h.Column]:

@@ -76,7 +76,7 @@ class Look:
 
     @property
     def space(self) -> Space:
-        """The first argument of operations."""
+        """Return the first argument of operations."""
         return Space(self.context, self.workspace)
 
     def show_page(

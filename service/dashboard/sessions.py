@@ -203,7 +203,7 @@ class SessionStep(NamedTuple):
 async def show_session(look: Look) -> Shown:
     """Return the page of one session."""
     name = look.named["session"]
-    if not (steps := await read_steps(look.space, name)):
+    if not (steps := await read_session_steps(look.space, name)):
         raise NothingHereError(
             f"There is no call of a session {w.format_line(session_name(name), 80)!r}.",
             "Its calls may have expired. The page Sessions lists the latest.",
@@ -218,7 +218,7 @@ async def show_session(look: Look) -> Shown:
     )
 
 
-async def read_steps(space: Space, session: str) -> list[SessionStep]:
+async def read_session_steps(space: Space, session: str) -> list[SessionStep]:
     """Return the latest calls of a session, masked, in their order."""
     context, workspace = space
     events = await context.store.events.latest_events(

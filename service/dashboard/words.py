@@ -121,11 +121,11 @@ def success_rate(counts: CallCounts) -> float | None:
     return counts.successes / count_calls(counts) if count_calls(counts) else None
 
 
-def fold_names(names: Iterable[str], most: int = 3) -> str:
-    """Return different names in their order, at most `most` of them: `a, b, c and 47 more`."""
+def fold_names(names: Iterable[str]) -> str:
+    """Return different names in their order, at most three of them: `a, b, c and 47 more`."""
     different = list(dict.fromkeys(names))
-    more = len(different) - most
-    words = ", ".join(different[:most])
+    more = len(different) - 3
+    words = ", ".join(different[:3])
     if more <= 0:
         return words
     return f"{words} and {format_count(more)} more"

@@ -14,7 +14,7 @@ class Counting(HashingEmbedder):
     """The hashing embedder, with a record of what reached it and a gate to hold it."""
 
     def __init__(self) -> None:
-        super().__init__(32)
+        super().__init__()
         self.asked: list[tuple[str, Role]] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -93,7 +93,7 @@ async def test_a_caller_that_gives_up_does_not_fail_the_others(counting, cached)
     with pytest.raises(asyncio.CancelledError):
         await first
     counting.gate.set()
-    assert (await second).shape == (1, 32)
+    assert (await second).shape == (1, 384)
     assert counting.asked == [("same", "query")]
 
 
@@ -105,4 +105,4 @@ async def test_a_failure_is_not_remembered(counting, cached):
         with pytest.raises(EmbeddingError, match="out of order"):
             await request
     counting.fails = False
-    assert (await cached.embed(["a"], "query")).shape == (1, 32)
+    assert (await cached.embed(["a"], "query")).shape == (1, 384)

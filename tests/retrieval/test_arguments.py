@@ -3,7 +3,7 @@
 import pytest
 
 from aftercall.models import FailedCall
-from retrieval.answers.arguments import read_any_arguments, with_arguments
+from retrieval.knowledge.values.notations import read_any_arguments, with_arguments
 
 
 @pytest.mark.parametrize(

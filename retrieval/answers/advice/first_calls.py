@@ -76,7 +76,7 @@ def may_name_tool(text: str) -> bool:
     return any(compiled(pattern, re.IGNORECASE).search(text) for pattern, _ in _SENTENCES)
 
 
-def named_tool(
+def find_named_tool(
     text: str, failed: str, names: Collection[str], others: Collection[str] = ()
 ) -> str | None:
     """Return the tool that a text states to call first, as the server spells it; else None.

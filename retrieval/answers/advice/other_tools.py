@@ -227,14 +227,12 @@ def _fits_schema(failed: Case, schema: JsonObject | None) -> bool:
 
 def _named_tools(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
     known = {each.tool.name for each in call_context.others}
-    said = (
-        each
-        for name, value in islice(error.details.items(), _MAX_DETAILS)
-        if re.sub(r"[-_ ]", "", name[:64]).lower() in _DETAILS
-        for _, each in leaves_like({"": value}, ())
-        if isinstance(each, str)
-    )
-    texts = [error.message, *islice(said, _MAX_DETAILS)]
+    texts = [error.message]
+    for name, value in islice(error.details.items(), _MAX_DETAILS):
+        if re.sub(r"[-_ ]", "", name[:64]).lower() in _DETAILS:
+            leaves = leaves_like({"": value}, ())
+            texts += [each for _, each in leaves if isinstance(each, str)]
+    del texts[_MAX_DETAILS + 1 :]
     return frozenset(
         known & {word for text in texts for word in (text.strip(), *names_said(text[:_READ]))}
     )

@@ -34,7 +34,7 @@ _PATTERNS = jsonschema_rs.RegexOptions(size_limit=100_000)
 
 
 def accepts(case: Case, proposal: Proposal, check: "SchemaCheck | None") -> bool:
-    """Whether a proposal is not known to fail, and fits the error and the check of the schema."""
+    """Return whether a proposal may work: not known to fail, it fits error and schema."""
     parameters = proposal.parameters
     known = case.profile if case.profile_is_current else None
     if known and known.is_known_to_fail(parameters):
@@ -116,7 +116,7 @@ def _check(canonical: str) -> SchemaCheck | None:
 
 
 def _count(part: JsonValue, root: JsonObject, known: dict[str, int | None]) -> int:
-    """The parts of a schema with its references written out, which bounds the work per value."""
+    """Count the parts of a schema with its references written out: it bounds the work per value."""
     if isinstance(part, list):
         total = sum(_count(each, root, known) for each in part)
     elif isinstance(part, dict):

@@ -5,7 +5,7 @@ boosted stumps, Friedman 2001; Lou et al. 2012). Points only rise with evidence 
 doubts (`signals.RISING`, `signals.FALLING`). The points were fitted so that each source of cases
 was left out once, and scaled to what was right in the source that was left out.
 
-What may be followed has to be right more often than a probability of `SURE` says: of what is sure,
+What may be followed has to be right more often than a probability of `SURE` is: of what is sure,
 one in fifty may be wrong. So each *stratum* (how much the account proves, whether the schema
 refused the call as sent, whether a doubt is left, whether other callers repaired it so) has a bar,
 the probability from which on no more than that was wrong in sources that were left out (risk

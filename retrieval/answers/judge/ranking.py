@@ -66,15 +66,17 @@ def _rank_proposals(
     if case.schema is not None:
         refused = float(check is not None and not fits_schema(check, case.parameters))
     grounds = grounds_of(case)
+    likeliest = likelihood(by_evidence[0])
+    second = likelihood(by_evidence[1]) if len(by_evidence) > 1 else 0.0
     ranked = []
-    for proposal in by_evidence[:_MOST_JUDGED]:
+    for place, proposal in enumerate(by_evidence[:_MOST_JUDGED]):
         account = account_of(case.parameters, proposal.parameters, grounds)
-        rival = next((likelihood(each) for each in by_evidence if each is not proposal), 0.0)
+        rival = likeliest if place else second
         weighed = _weigh(proposal, account, rival, refused)
         judged = _judge_weighed(case, weighed, scaling)
-        said = stated.get(proposal.key, proposal)
-        if said is not proposal:
-            weighed = _weigh(said, account, rival, refused)
+        as_stated = stated.get(proposal.key, proposal)
+        if as_stated is not proposal:
+            weighed = _weigh(as_stated, account, rival, refused)
             judged = _stays_stated(_judge_weighed(case, weighed, scaling), judged)
         ranked.append(judged)
     ranked.sort(key=lambda each: (-each.estimate.shipped, each.proposal.key))
@@ -83,12 +85,11 @@ def _rank_proposals(
 
 def _keep_likeliest(proposals: Iterable[Proposal]) -> list[Proposal]:
     """Return the likeliest proposal of each parameters, the likeliest of all first."""
+    by_likelihood = sorted(proposals, key=lambda each: (-likelihood(each), each.key))
     kept: dict[str, Proposal] = {}
-    for proposal in proposals:
-        known = kept.get(proposal.key)
-        if known is None or likelihood(proposal) > likelihood(known):
-            kept[proposal.key] = proposal
-    return sorted(kept.values(), key=lambda each: (-likelihood(each), each.key))
+    for proposal in by_likelihood:
+        kept.setdefault(proposal.key, proposal)
+    return list(kept.values())
 
 
 def _is_stated(proposal: Proposal) -> bool:
@@ -109,30 +110,49 @@ def _stays_stated(stated: RankedProposal, learned: RankedProposal) -> RankedProp
     The surer of both.
     """
     first, *rest = stated.proposal.options
-    of = learned.proposal.options
-    told = replace(
+    sources = dict.fromkeys((*first.sources, "repairs"))
+    repaired, *others = learned.proposal.options
+    for other in others:
+        repaired = _join_evidence(repaired, other)
+    known = replace(
         first,
-        repairs=max(option.repairs for option in of),
-        successes=max(option.successes for option in of),
-        failures=max(option.failures for option in of),
-        failed=max(option.failed for option in of),
-        share=next((option.share for option in of if option.share), None),
-        execution_ids=tuple(dict.fromkeys(each for option in of for each in option.execution_ids)),
-        sources=tuple(dict.fromkeys((*first.sources, "repairs"))),
-        menders=frozenset.intersection(*(option.menders for option in of)),
-        reporters=frozenset.intersection(*(option.reporters for option in of)),
+        repairs=repaired.repairs,
+        successes=repaired.successes,
+        failures=repaired.failures,
+        failed=repaired.failed,
+        share=repaired.share or None,
+        execution_ids=tuple(dict.fromkeys(repaired.execution_ids)),
+        sources=tuple(sources),
+        menders=repaired.menders,
+        reporters=repaired.reporters,
     )
     doubt = max(stated.proposal.doubt, learned.proposal.doubt)
-    proposal = replace(stated.proposal, options=(told, *rest), doubt=doubt)
+    proposal = replace(stated.proposal, options=(known, *rest), doubt=doubt)
     estimate = max(stated.estimate, learned.estimate, key=lambda each: each.probability)
     return replace(stated, proposal=proposal, estimate=estimate)
 
 
+def _join_evidence(one: Option, other: Option) -> Option:
+    """Return an option with the evidence of both: what all of it is known to have done."""
+    return replace(
+        one,
+        repairs=max(one.repairs, other.repairs),
+        successes=max(one.successes, other.successes),
+        failures=max(one.failures, other.failures),
+        failed=max(one.failed, other.failed),
+        share=one.share or other.share,
+        execution_ids=(*one.execution_ids, *other.execution_ids),
+        menders=one.menders & other.menders,
+        reporters=one.reporters & other.reporters,
+    )
+
+
 def _judge_weighed(case: Case, weighed: Weighed, scaling: Scaling) -> RankedProposal:
-    proposal, signals = weighed.proposal, signals_of(case, weighed)
-    spread = _Z * _SPREAD * _deviation(proposal)
-    estimate = scaling.estimate_probability(shipped_model().log_odds(signals), spread)
-    return RankedProposal(proposal, weighed.account, signals, estimate)
+    signals = signals_of(case, weighed)
+    log_odds = shipped_model().log_odds(signals)
+    spread = _Z * _SPREAD * _deviation(weighed.proposal)
+    estimate = scaling.estimate_probability(log_odds, spread)
+    return RankedProposal(weighed.proposal, weighed.account, signals, estimate)
 
 
 def likelihood(proposal: Proposal) -> float:
@@ -140,35 +160,39 @@ def likelihood(proposal: Proposal) -> float:
 
     The product of their Beta means.
     """
-    return min(1 - _LEAST, max(_LEAST, prod(option.evidence.mean for option in proposal.options)))
+    product = prod(option.evidence.mean for option in proposal.options)
+    return min(1 - _LEAST, max(_LEAST, product))
 
 
 def bound(proposal: Proposal) -> float:
     """Return what a confidence is at most, in (0, 1].
 
-    A value that neither call nor tool says, but session, context or others' calls, is no surer than
+    A value that session, context or others' calls state, not call or tool, is no surer than
     the low end of what the record of where it comes from states.
     """
-    found = (
-        option.evidence
-        for option in proposal.options
-        if _FOUND.issuperset(option.sources) and _puts_anew(option)
-    )
-    # Where the mean of the evidence is below one half, the mean itself is the bound.
-    return min((max(lower_bound(each, _Z), min(each.mean, _EVEN)) for each in found), default=1.0)
+    least = 1.0
+    for option in proposal.options:
+        if _FOUND.issuperset(option.sources) and _puts_other_value(option):
+            # Where the mean of the evidence is below one half, the mean itself is the bound.
+            mean = min(option.evidence.mean, _EVEN)
+            least = min(least, max(mean, lower_bound(option.evidence, _Z)))
+    return least
 
 
-def _puts_anew(option: Option) -> bool:
+def _puts_other_value(option: Option) -> bool:
     """Return whether a value is put in that is neither nearly what was sent nor learned for it."""
-    return any(isinstance(edit, Add | FromContext) for edit in option.edits) or (
-        ((option.repairs == 1 and option.share is None) or "repairs" not in option.sources)
-        and any(isinstance(edit, Replace) and not _is_like(edit) for edit in option.edits)
-    )
+    if any(isinstance(edit, Add | FromContext) for edit in option.edits):
+        return True
+    is_learned = "repairs" in option.sources
+    if is_learned and (option.repairs != 1 or option.share is not None):
+        return False
+    return any(isinstance(edit, Replace) and not _is_like(edit) for edit in option.edits)
 
 
 def _is_like(edit: Replace) -> bool:
-    texts = isinstance(edit.before, str) and isinstance(edit.value, str)
-    near = nearest_value(str(edit.before), [str(edit.value)]) if texts else None
+    if not isinstance(edit.before, str) or not isinstance(edit.value, str):
+        return False
+    near = nearest_value(edit.before, [edit.value])
     # One that goes on or ends before is another one.
     return near is not None and near[1] in ("same", "slip")
 
@@ -176,6 +200,8 @@ def _is_like(edit: Replace) -> bool:
 def _deviation(proposal: Proposal) -> float:
     variance = 0.0
     for option in proposal.options:
-        right, wrong = max(option.evidence.right, 0.1), max(option.evidence.wrong, 0.1)
-        variance += (right + wrong) / (right * wrong * (right + wrong + 1))
+        right = max(option.evidence.right, 0.1)
+        wrong = max(option.evidence.wrong, 0.1)
+        total = right + wrong
+        variance += total / (right * wrong * (total + 1))
     return sqrt(variance)

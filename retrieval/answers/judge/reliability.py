@@ -21,7 +21,7 @@ class Promise(NamedTuple):
 
 
 def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
-    """Return both measures and the bins, of which those without a promise are shown as such."""
+    """Return both measures and the bins; those without a promise are shown as such."""
     within: list[list[Promise]] = [[] for _ in range(BINS)]
     for promise in promises:
         within[bin_of(promise.confidence)].append(promise)

@@ -22,6 +22,7 @@ from retrieval.answers.proposers.compose import Proposal
 from retrieval.answers.proposers.faults import misses_form
 from retrieval.knowledge.calls.account import CallAccount, Dropped, Origined
 from retrieval.knowledge.calls.tree import leaves_of
+from retrieval.knowledge.reading.faults import Fault
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.values.likeness import (
     differ_in_digits,
@@ -80,7 +81,7 @@ SIGNALS = (
 )
 """The order of the vector that `signals_of` gives."""
 RISING = frozenset(("odds", "lead", "least", "bound", "alike", "repaired", "likeness", "reading"))
-"""Signals of which more never makes a repair less likely."""
+"""Signals that never make a repair less likely by rising."""
 DOUBTS = (
     "left_open", "still_wrong", "named_left", "first_only", "unknown_left", "odd", "unlike",
     "strange", "unmet", "wishes", "rivals", "unexplained",
@@ -91,7 +92,7 @@ OPEN = ("unexplained", "rivals", "beyond")
 FALLING = frozenset(
     (*DOUBTS, "uncovered", "unusual", "lost_words", "lossy", "values", "beyond", "failed")
 )
-"""Signals of which more never makes a repair more likely."""
+"""Signals that never make a repair more likely by rising."""
 _CLASSES = ("lossless", "plausible", "lossy", "semantic")
 _KEYS = ("same", "level", "spelling", "error", "only", "left", "none")
 _MOST = 3
@@ -109,6 +110,8 @@ _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENIES = frozenset("!^~")
 _HOW_MANY = frozenset(("all", "any", "every", "everything", "both", "none", "*"))
 _FOUND = frozenset(("session", "profile", "similar"))
+_OF_CALL = frozenset(("context", "schema", "error"))
+"""Sources next to what other calls showed."""
 _SETTINGS = frozenset(("encoding", "recursive", "mode", "force", "include", "validate"))
 _A_WORD, _A_YEAR = 12, 4
 """Characters of a word and digits of a year: what has more is of the caller's own."""
@@ -124,8 +127,8 @@ class Weighed:
     """A proposal with its account, and what speaks for it next to the others of its case.
 
     `odds` are log-odds of the product of its options' Beta means, `lead` the log of its share
-    beside the surest rival, `bound` how sure the place is that its values come from; `refused` is 1
-    where the schema refuses the call as sent, 0 where it takes it, -1 without a schema.
+    next to the surest rival, `bound` how sure the place is that its values come from; `refused` is
+    1 where the schema refuses the call as sent, 0 where it takes it, -1 without a schema.
     """
 
     proposal: Proposal
@@ -207,15 +210,11 @@ def of_sibling(option: Option) -> bool:
 
 def _is_beyond(case: Case, proposal: Proposal) -> bool:
     """Return whether a value stays that the error states to be beyond a bound: it comes back."""
-    return any(
-        fault.kind == "out_of_range"
-        and bool(fault.path)
-        and not fault.from_schema
-        and same_json(
-            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
-        )
-        for fault in case.faults
-    )
+    for fault in case.faults:
+        is_stated = fault.path and not fault.from_schema
+        if is_stated and fault.kind == "out_of_range" and _is_left(case, proposal, fault):
+            return True
+    return False
 
 
 def _few(count: int) -> float:
@@ -223,10 +222,8 @@ def _few(count: int) -> float:
 
 
 def _likeness(moved: Origined) -> float:
-    source, target = (
-        next((step for step in reversed(path or ()) if isinstance(step, str)), "")
-        for path in (moved.source, moved.path)
-    )
+    source = _last_name(moved.source or ())
+    target = _last_name(moved.path)
     return 1.0 if source == target else name_similarity(source, target)
 
 
@@ -260,17 +257,20 @@ def _words(values: Iterable[JsonValue]) -> list[str]:
 
 def _left_open(case: Case, proposal: Proposal) -> int:
     """Count the faults that the error states at a place and the repair leaves as they were."""
-    covered = {index for option in proposal.options for index in option.covers}
-    return sum(
-        index not in covered
-        and bool(fault.path)
-        and not fault.from_schema
-        and (fault.kind == "missing" if proposal.reshaped else fault.kind != "invalid")
-        and same_json(
-            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
-        )
-        for index, fault in enumerate(case.faults)
-    )
+    covered = set[int]().union(*(option.covers for option in proposal.options))
+    count = 0
+    for index, fault in enumerate(case.faults):
+        if index in covered or not fault.path or fault.from_schema:
+            continue
+        is_open = fault.kind == "missing" if proposal.reshaped else fault.kind != "invalid"
+        count += is_open and _is_left(case, proposal, fault)
+    return count
+
+
+def _is_left(case: Case, proposal: Proposal, fault: Fault) -> bool:
+    """Return whether the value at a fault's place is as it was."""
+    before = value_at(case.parameters, fault.path)
+    return same_json(before, value_at(proposal.parameters, fault.path))
 
 
 def _is_still_wrong(case: Case, proposal: Proposal) -> bool:
@@ -316,49 +316,77 @@ def _is_odd_value(case: Case, new: tuple[Path, JsonValue]) -> bool:
 def _is_unusual(case: Case, new: tuple[Path, JsonValue]) -> bool:
     """Return whether a text has a form that none of many successes had at its place."""
     path, value = new
-    seen = case.observed_values(str(path[0])) if len(path) == 1 else None
+    name = str(path[0])
+    seen = case.observed_values(name) if len(path) == 1 else None
     formats = seen.formats if seen else {}
     if not isinstance(value, str) or sum(formats.values()) < _SEEN_ENOUGH:
         return False
-    view = case.view_parameter(str(path[0]))
-    return format_of(value) not in formats and not (view and view.states_value(value))
+    if format_of(value) in formats:
+        return False
+    view = case.view_parameter(name)
+    return view is None or not view.states_value(value)
 
 
 def _strange(case: Case, proposal: Proposal, account: CallAccount) -> int:
     """Count what in a repair is seldom meant."""
-    edits = [(edit, option) for option in proposal.options for edit in option.edits]
-    return (
-        _says_twice(case, proposal.parameters)
-        + any(_says_otherwise(case, edit) for edit, _ in edits)
-        + any(_is_another_choice(case, edit) for edit, _ in edits)
-        + any(_counts(each) for each in account.values if each.origin == "recoded")
-        + any(_stands_for(edit) for edit, option in edits if _is_of_memory(option))
-        + any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
-        + (case.writes and _changes_amount(case, proposal))
-        + any(_contradicts(case, each) for each in account.dropped if not each.says_nothing)
-        + any(_is_part_of_one(each.path) for each in account.dropped if not each.says_nothing)
-    )
+    count = _strange_edits(case, proposal) + _strange_losses(case, account)
+    count += _says_twice(case, proposal.parameters)
+    count += case.writes and _changes_amount(case, proposal)
+    recoded = (each for each in account.values if each.origin == "recoded")
+    return count + any(map(_counts, recoded))
 
 
-def _is_of_memory(option: Option) -> bool:
-    return {"context", "schema", "error"}.isdisjoint(option.sources)
+def _strange_edits(case: Case, proposal: Proposal) -> int:
+    """Count the ways in which edits put in what the caller did not mean."""
+    against_context = is_other_choice = stands_for = is_another = False
+    for option in proposal.options:
+        is_remembered = _OF_CALL.isdisjoint(option.sources)
+        is_found = _FOUND.issuperset(option.sources)
+        for edit in option.edits:
+            against_context |= _says_otherwise(case, edit)
+            is_other_choice |= _is_another_choice(case, edit)
+            stands_for |= is_remembered and _stands_for(edit)
+            is_another |= is_found and _is_another(edit)
+    return against_context + is_other_choice + stands_for + is_another
+
+
+def _strange_losses(case: Case, account: CallAccount) -> int:
+    """Count the ways in which what is left out was something of its own."""
+    contradicts = is_part = False
+    for dropped in account.dropped:
+        if not dropped.says_nothing:
+            contradicts |= _contradicts(case, dropped)
+            is_part |= _is_part_of_one(dropped.path)
+    return contradicts + is_part
 
 
 def _is_part_of_one(path: Path) -> bool:
     """Return whether a name is that of a part (`extension`), whose value belongs to another one."""
-    names = [step for step in path if isinstance(step, str)]
-    return bool(names) and not WORDS["parts"].isdisjoint(words_of(names[-1])[-1:])
+    last_word = words_of(_last_name(path))[-1:]
+    return not WORDS["parts"].isdisjoint(last_word)
 
 
 def _wishes(dropped: Dropped) -> bool:
-    """Whether a parameter that the tool lacks states something of its own, as when or whose."""
-    name = next((step for step in reversed(dropped.path) if isinstance(step, str)), "")
-    is_remark = not WORDS["remarks"].isdisjoint(words_of(name)) or dropped.value is False
-    if is_remark or dropped.says_nothing:
+    """Return whether a parameter that the tool lacks states something of its own."""
+    name = _last_name(dropped.path)
+    if dropped.value is False or dropped.says_nothing:
+        return False
+    if not WORDS["remarks"].isdisjoint(words_of(name)):
         return False
     text = dropped.value if isinstance(dropped.value, str) else ""
-    is_specific = " " in text or len(text) > _A_WORD or sum(map(str.isdigit, text)) > _A_YEAR
-    return is_specific or bool(qualifiers_of(name) - BOUNDS - _SETTINGS)
+    if " " in text or len(text) > _A_WORD:
+        return True
+    if sum(map(str.isdigit, text)) > _A_YEAR:
+        return True
+    return not qualifiers_of(name) <= BOUNDS | _SETTINGS
+
+
+def _last_name(path: Path) -> str:
+    """Return the last name of a path, which positions may follow; "" where it has none."""
+    for step in reversed(path):
+        if isinstance(step, str):
+            return step
+    return ""
 
 
 def _unmet(case: Case, parameters: JsonObject) -> int:
@@ -379,19 +407,26 @@ def _unmet(case: Case, parameters: JsonObject) -> int:
 
 def _contradicts(case: Case, dropped: Dropped) -> bool:
     """Return whether another value stands under a like name: which one is meant?"""
-    return len(dropped.path) == 1 and any(
-        name != dropped.path[0]
-        and name_similarity(str(dropped.path[0]), name) >= _LIKE
-        and not same_json(held, dropped.value)
-        for name, held in islice(case.parameters.items(), _MOST_NAMES)
-    )
+    if len(dropped.path) != 1:
+        return False
+    own = str(dropped.path[0])
+    for name, held in islice(case.parameters.items(), _MOST_NAMES):
+        if name == own or same_json(held, dropped.value):
+            continue
+        if name_similarity(own, name) >= _LIKE:
+            return True
+    return False
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:
     """Return whether a text became that of two parameters: from Rome to Rome is no trip."""
-    before = Counter(value for value in case.parameters.values() if isinstance(value, str))
-    after = Counter(value for value in parameters.values() if isinstance(value, str) and value)
-    return any(count > max(1, before[value]) for value, count in after.items())
+    before = _count_texts(case.parameters)
+    after = _count_texts(parameters)
+    return any(count > max(1, before[text]) for text, count in after.items())
+
+
+def _count_texts(parameters: JsonObject) -> Counter[str]:
+    return Counter(text for text in parameters.values() if isinstance(text, str) and text)
 
 
 def _stands_for(edit: ed.Edit) -> bool:
@@ -419,13 +454,16 @@ def _is_another(edit: ed.Edit) -> bool:
 
     `10116/#W37` is not `#W98`, `!main` not `main`.
     """
-    before, after = (edit.before, edit.value) if isinstance(edit, ed.Replace) else (None, None)
-    if not (isinstance(before, str) and isinstance(after, str)):
+    if not isinstance(edit, ed.Replace):
+        return False
+    before = edit.before
+    after = edit.value
+    if not isinstance(before, str) or not isinstance(after, str):
         return False
     if before[:1] in _DENIES and after[:1] != before[:1]:
         return True
-    numbered = all(any(map(str.isdigit, text)) for text in (before, after))
-    return after not in before and numbered and differ_in_digits(before, after)
+    has_digits = any(map(str.isdigit, before)) and any(map(str.isdigit, after))
+    return has_digits and after not in before and differ_in_digits(before, after)
 
 
 def _says_otherwise(case: Case, edit: ed.Edit) -> bool:
@@ -437,18 +475,25 @@ def _says_otherwise(case: Case, edit: ed.Edit) -> bool:
 def _is_another_choice(case: Case, edit: ed.Edit) -> bool:
     """Return whether the context states a listed value, and not the one that is put in."""
     view = case.view_parameter(edit.name) if isinstance(edit, ed.Replace) else None
-    told = [each for each in (view.allowed if view else ()) if isinstance(each, str)]
-    said = {each for each in told if written_in(case.context or "", each) is not None}
-    return isinstance(edit, ed.Replace) and bool(said) and edit.value not in said
+    if view is None or not isinstance(edit, ed.Replace):
+        return False
+    stated = set[str]()
+    for each in view.allowed:
+        if isinstance(each, str) and written_in(case.context or "", each) is not None:
+            stated.add(each)
+    return bool(stated) and edit.value not in stated
+
+
+def _numbers_in(value: JsonValue) -> list[int | float]:
+    numbers = (leaf for _, leaf in leaves_like({"": value}, ()) if is_number(leaf))
+    return sorted(numbers)
 
 
 def _changes_amount(case: Case, proposal: Proposal) -> bool:
     """Return whether a write gets another amount than its caller's."""
     for name in proposal.touched & case.parameters.keys() & proposal.parameters.keys():
-        mine, new = (
-            sorted(value for _, value in leaves_like({"": call[name]}, ()) if is_number(value))
-            for call in (case.parameters, proposal.parameters)
-        )
+        mine = _numbers_in(case.parameters[name])
+        new = _numbers_in(proposal.parameters[name])
         if len(mine) == len(new) and mine != new and not is_portion(name):
             return True
     return False

@@ -46,18 +46,23 @@ def is_odd(case: Case, path: Path, value: str) -> bool:
     if not 0 < len(value) <= _MAX_TEXT:
         return False
     name = str(path[0])
-    view, seen = case.view_parameter(name), case.observed_values(name)
+    view = case.view_parameter(name)
     if view is not None and view.states_value(value):
         return False
     if is_placeholder(value):
         return True
-    names = {word for step in path if isinstance(step, str) for word in words_of(step)}
+    names = set[str]()
+    for step in path:
+        if isinstance(step, str):
+            names.update(words_of(step))
     is_new = not same_json(value_at(case.parameters, path), value)
     if is_new and _is_odd_where_new(case, path, names, value):
         return True
     if not WORDS["free_text"].isdisjoint(names):
         return is_escaped(value)
-    if value == case.tool or is_marked(value) or _is_noted(names, seen, value):
+    if value == case.tool or is_marked(value):
+        return True
+    if _is_noted(names, case.observed_values(name), value):
         return True
     return _is_structure_where_none_is_due(case, name, value) or _is_misspelt(case, path, value)
 
@@ -74,43 +79,50 @@ def _is_odd_where_new(case: Case, path: Path, names: set[str], value: str) -> bo
 
 
 def _is_structure_where_none_is_due(case: Case, name: str, value: str) -> bool:
-    view, seen = case.view_parameter(name), case.observed_values(name)
-    form = format_of(value)
-    is_usual = seen is not None and seen.formats.get(form, 0) > 0
-    is_json = form == "json-text" and not (view and "json" in view.described_by)
-    if is_usual:
+    if _has_form(case.observed_values(name), value):
         return False
-    if is_json:
+    view = case.view_parameter(name)
+    if format_of(value) == "json-text" and not (view and "json" in view.described_by):
         return True
     bare = value.strip().rstrip(",")
     is_enclosed = bare[:1] in "[({" and bare[-1:] in "])}"
-    return is_enclosed and not set("'\":").isdisjoint(bare)
+    return is_enclosed and not _QUOTES.isdisjoint(bare)
+
+
+_QUOTES = frozenset("'\":")
+
+
+def _has_form(seen: ParameterProfile | None, value: str) -> bool:
+    """Return whether successes had texts in the form of a value."""
+    return seen is not None and seen.formats.get(format_of(value), 0) > 0
 
 
 def _is_misspelt(case: Case, path: Path, value: str) -> bool:
-    """Whether a value is a listed one, or one of the tool's successes, in another spelling."""
+    """Return whether a value is a listed one, or a success's, in another spelling."""
     view = case.view_parameter(str(path[0]))
-    listed, words = view.stated_values if view is not None else (), words_of(value)
-    if len(listed) > 1 and words and words in map(words_of, listed):
-        return True
-    if len(listed) > 1 and named_in(value, listed) is not None:
-        return True
-    inside = (
-        case.profile.profile_at(written_place(path))
-        if case.profile and isinstance(path[-1], int)
-        else None
-    )
+    words = words_of(value)
+    if view is not None and len(view.stated_values) > 1:
+        listed = view.stated_values
+        if words and words in map(words_of, listed):
+            return True
+        if named_in(value, listed) is not None:
+            return True
+    if not case.profile or not isinstance(path[-1], int):
+        return False
+    inside = case.profile.profile_at(written_place(path))
     known = [str(each.value) for each in inside.common_values()] if inside else []
     return value not in known and words in map(words_of, known)
 
 
 def _is_place(case: Case, path: Path, value: str) -> bool:
-    """Whether a number became the text of a choice, of which it is the place in some list."""
-    name, seen = str(path[0]), case.observed_values(str(path[0]))
-    was_number = isinstance(value_at(case.parameters, path), int) and value.isdecimal()
-    is_choice = not WORDS["of_choices"].isdisjoint(words_of(name)[-1:])
-    other = bool(seen and seen.formats and not seen.formats.get(format_of(value), 0))
-    return was_number and (is_choice or other)
+    """Return whether a number became the text of a choice: its place in some list."""
+    if not value.isdecimal() or not isinstance(value_at(case.parameters, path), int):
+        return False
+    name = str(path[0])
+    if not WORDS["of_choices"].isdisjoint(words_of(name)[-1:]):
+        return True
+    seen = case.observed_values(name)
+    return bool(seen and seen.formats) and not _has_form(seen, value)
 
 
 def _names_parameters(case: Case, text: str) -> bool:
@@ -121,35 +133,35 @@ def _names_parameters(case: Case, text: str) -> bool:
 
 
 def _is_noted(names: set[str], seen: ParameterProfile | None, value: str) -> bool:
-    """Whether signs in a value are those of a notation, and no name or success says they may be."""
+    """Return whether a value has signs of a notation, which neither name nor success has."""
     if not WORDS["never_of_context"].isdisjoint(names) or not has_odd_signs(value):
         return False
-    known = islice(seen.values if seen else (), _MAX_KNOWN)
-    return not any(has_odd_signs(text[1:-1]) for text in known if text[:1] == '"')
+    for text in islice(seen.values if seen else (), _MAX_KNOWN):
+        if text[:1] == '"' and has_odd_signs(text[1:-1]):
+            return False
+    return True
 
 
 def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
-    """Return whether a value is none of a list that is stated or was always kept to.
+    """Return whether a value misses from a list that is stated or was always kept to.
 
     Or of another form than all that is known at its place.
     """
     if len(path) > 1:
-        if case.profile is None:
-            return False
-        inner = case.profile.profile_at(written_place(path))
-        if inner is None or not inner.successes:
-            return False
-        return not fits_types(value, tuple(inner.types))
-    name = str(path[0])
-    view = case.view_parameter(name)
-    seen = case.observed_values(name)
-    known = _known_texts(case, name)
+        return _is_of_other_type(case, path, value)
     if not isinstance(value, str) or is_redacted(value):
         return False
-    has_examples = view is not None and _EXAMPLES.search(view.description) is not None
-    if view is not None and len(view.stated_values) > 1 and not has_examples:
+    name = str(path[0])
+    view = case.view_parameter(name)
+    is_listed = view is not None and len(view.stated_values) > 1
+    if view is not None and is_listed and not _EXAMPLES.search(view.description):
         return value not in map(str, view.stated_values)
-    if seen is None or len(known) < _FEW or value in known:
+    seen = case.observed_values(name)
+    if seen is None:
+        return False
+    keys = islice(seen.values, _MAX_KNOWN)
+    known = [json.loads(key) for key in keys if key[:1] == '"']
+    if len(known) < _FEW or value in known:
         return False
     if seen.successes >= _OFTEN * len(seen.values):
         return True
@@ -157,7 +169,8 @@ def is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
     return len(forms) <= _FORMS and outline_text(value) not in forms
 
 
-def _known_texts(case: Case, name: str) -> list[str]:
-    seen = case.observed_values(name)
-    keys = list(seen.values)[:_MAX_KNOWN] if seen is not None else []
-    return [json.loads(key) for key in keys if key[:1] == '"']
+def _is_of_other_type(case: Case, path: Path, value: JsonValue) -> bool:
+    inner = case.profile.profile_at(written_place(path)) if case.profile else None
+    if inner is None or not inner.successes:
+        return False
+    return not fits_types(value, tuple(inner.types))

@@ -64,7 +64,7 @@ class Strangers:
         return any(self._made_most_of(each) for each in seen if each is not None)
 
     def _made_most_of(self, seen: ToolProfile | ParameterProfile) -> bool:
-        """Whether too few use it, or more than half of its successes may be one other caller's."""
+        """Return whether few use it, or one other caller may have made half of its successes."""
         made = sum_values((principal_of(agent), count) for agent, count in seen.agents.items())
         if self._case.is_distrusted(made):
             return True
@@ -111,7 +111,7 @@ def trusted_hints(
     """Return the hints that the caller has from the live list of tools, or what tightens them.
 
     A registration may come from any program on the machine, so it never states that a call reads
-    only or may be made twice. Of what another principal registered (not `binds`) counts only that
+    only or may be made twice. What another principal registered (not `binds`) counts only that
     the tool destroys.
     """
     if stated is not None:

@@ -19,7 +19,7 @@ from retrieval.knowledge.rewrites.edits import Add, Edit, Nest, Remove, Replace
 from retrieval.knowledge.values.forms import meets_form
 from retrieval.knowledge.values.likeness import best_matches
 from retrieval.knowledge.values.notations import object_in
-from retrieval.knowledge.values.parameters import ParameterView, ToolView, object_view
+from retrieval.knowledge.values.parameters import ParameterView, ToolView
 from retrieval.knowledge.values.scalars import fits_types
 
 _BOXED = prior_trials("shape.boxed")
@@ -35,7 +35,7 @@ def box_options(case: Case) -> Iterator[Option]:
     beside = {name: value for name, value in found if case.view_parameter(name) is None}
     for name, value in found:
         known = case.view_parameter(name)
-        inner = object_view(case.schema, (name,), {}) if known and case.schema else None
+        inner = case.view_object((name,)) if known else None
         is_text = isinstance(value, str) and not object_in(value)
         field = _field_for(inner, str(value), beside) if inner and is_text else None
         if known is not None and known.types == ("object",) and field is not None:
@@ -55,7 +55,7 @@ def box_options(case: Case) -> Iterator[Option]:
 
 
 def _object_fields(case: Case, name: str) -> dict[str, ParameterView]:
-    view = object_view(case.schema or {}, (name,), {})
+    view = case.view_object((name,))
     if view:
         return view.parameters
     return {}
@@ -118,7 +118,7 @@ def into_free(case: Case) -> Iterator[Option]:
     edits: list[Edit] = []
     whole = ((), case.parameters)
     for path, inner in (whole, *objects_in(case.parameters)) if case.schema is not None else ():
-        view = object_view(case.schema or {}, path, inner) if path else case.view
+        view = case.view_object(path, inner) if path else case.view
         missing = view.missing_parameters(inner) if view else []
         unknown = view.unknown_parameters(inner) if view else []
         if not path and (len(unknown) < _SEVERAL or best_matches(unknown, missing)):
@@ -128,7 +128,7 @@ def into_free(case: Case) -> Iterator[Option]:
             and len(missing) == 1
             and unknown
             and view.parameters[missing[0]].types == ("object",)
-            and not object_view(case.schema or {}, (*path, missing[0]), {})
+            and not case.view_object((*path, missing[0]))
         ):
             edits.append(Nest(name=missing[0], fields=tuple(unknown)).under_prefix(path))
     if edits:

@@ -32,7 +32,13 @@ from retrieval.knowledge.tool.links import Links
 from retrieval.knowledge.tool.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.tool.runs import RecoveryTimes, Repeats
-from retrieval.knowledge.values.parameters import ParameterView, ToolView, view_of_schema
+from retrieval.knowledge.values.parameters import (
+    ParameterView,
+    Path,
+    ToolView,
+    object_view,
+    view_of_schema,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ class Case:
 
     @property
     def knows_tool(self) -> bool:
-        """Whether schema or successes show the tool's parameters, and not its error alone."""
+        """Return whether schema or successes show the tool's parameters, not its error alone."""
         return self.view is not None and self.view.source != "error"
 
     def is_distrusted(self, principals: Collection[str]) -> bool:
@@ -116,6 +122,10 @@ class Case:
     def view_parameter(self, name: str | None) -> ParameterView | None:
         """Return what is known of a parameter."""
         return self.view.parameters.get(name) if self.view and name is not None else None
+
+    def view_object(self, path: Path, value: JsonObject | None = None) -> ToolView | None:
+        """Return the schema's view of the object at a path, of several the most like `value`."""
+        return None if self.schema is None else object_view(self.schema, path, value or {})
 
     def observed_values(self, name: str | None) -> ParameterProfile | None:
         """Return what successes and failures showed of a parameter."""

@@ -61,7 +61,7 @@ _BOXED = prior_trials("shape.boxed")
 def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Yield a text as the only needed field of the object that is due there."""
     value = value_at(case.parameters, fault.path)
-    view = object_view(case.schema or {}, fault.path, {})
+    view = case.view_object(fault.path)
     needed = [each for each in view.parameters.values() if each.required] if view else []
     given = {each.name: each.allowed[0] for each in needed if len(each.allowed) == 1}
     needed = [each for each in needed if each.name not in given]

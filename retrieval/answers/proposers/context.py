@@ -158,12 +158,13 @@ def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
     """Yield the half of `owner/repository` that the call does not have yet."""
     mine = {value for value in case.parameters.values() if isinstance(value, str)}
     view = case.view_parameter(name)
+    takes_text = not view or fits_types("", view.types)
     for stated in stated_in(case.context or ""):
         halves = re.split(r"[/:@]", stated.text)
-        if stated.form == "pair" and len(halves) == 2 and (not view or fits_types("", view.types)):
-            known = [half in mine for half in halves]
-            if sum(known) == 1:
-                edit = Add(name=name, value=halves[known.index(False)])
+        if stated.form == "pair" and len(halves) == 2 and takes_text:
+            new = [half for half in halves if half not in mine]
+            if len(new) == 1:
+                edit = Add(name=name, value=new[0])
                 reason = "the context of the call states it beside another value of the call"
                 yield one_edit(index, edit, reason, prior_trials("context.half"), "context")
 
@@ -271,13 +272,13 @@ def _is_done(case: Case, name: str, value: str) -> bool:
     Then it is another one now.
     """
     asked = {**case.parameters, name: value}
-    return any(
-        call.tool_name == case.tool
-        and all(
-            str(each) in map(str, call.values.get(f"@{key}", ())) for key, each in asked.items()
-        )
-        for call in case.session()
-    )
+    for call in case.session():
+        if call.tool_name != case.tool:
+            continue
+        had = {key: map(str, call.values.get(f"@{key}", ())) for key in asked}
+        if all(str(each) in had[key] for key, each in asked.items()):
+            return True
+    return False
 
 
 def _next_to(own: set[str], around: Iterable[str]) -> bool:

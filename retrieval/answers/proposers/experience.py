@@ -35,7 +35,6 @@ from retrieval.knowledge.values.parameters import (
     Path,
     ToolView,
     first_path,
-    object_view,
     value_at,
     written_place,
 )
@@ -284,12 +283,13 @@ def seed_options(case: Case) -> Iterator[Option]:
 
 
 def _touched_faults(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
-    return frozenset(
-        index
-        for index, fault in enumerate(case.faults)
-        if fault.path
-        and any(touch_same_place(edit, ed.Remove(name="").at_path(fault.path)) for edit in edits)
-    )
+    touched = set()
+    for index, fault in enumerate(case.faults):
+        if fault.path:
+            removed = ed.Remove(name="").at_path(fault.path)
+            if any(touch_same_place(edit, removed) for edit in edits):
+                touched.add(index)
+    return frozenset(touched)
 
 
 def _loses_text(edit: ed.Edit) -> bool:
@@ -410,4 +410,4 @@ def _view_around(case: Case, path: Path) -> ToolView | None:
         return case.view
     around = first_path(path[:-1])
     value = value_at(case.parameters, around)
-    return object_view(case.schema, around, value if isinstance(value, dict) else {})
+    return case.view_object(around, value if isinstance(value, dict) else None)

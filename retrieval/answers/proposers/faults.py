@@ -351,20 +351,22 @@ def _keep_plausible(
         if (known := view.parameters.get(name)) and not is_redacted(value)
         and not fits_types(value, known.types)
     }  # fmt: skip
-    return tuple(
-        fault
-        for fault in said
-        if not (fault.kind in _OF_THE_VALUE and fault.path in mistyped)
-        and (fault.kind != "wrong_type" or words_of(fault.parameter or "") not in absent)
-        and (fault.kind != "missing" or len(fault.path) != 1 or not has or fault.parameter in has)
-        and (
-            not has
-            or fault.parameter in parameters
-            or not (
-                fault.kind == "unexpected" or (fault.parameter not in has and _says_no_more(fault))
-            )
-        )
-    )
+    kept = []
+    for fault in said:
+        name = fault.parameter
+        if fault.kind in _OF_THE_VALUE and fault.path in mistyped:
+            continue
+        if fault.kind == "wrong_type" and words_of(name or "") in absent:
+            continue
+        is_known = not has or name in has
+        if fault.kind == "missing" and len(fault.path) == 1 and not is_known:
+            continue
+        if has and name not in parameters:
+            is_unexpected = fault.kind == "unexpected"
+            if is_unexpected or (not is_known and _says_no_more(fault)):
+                continue
+        kept.append(fault)
+    return tuple(kept)
 
 
 def _says_no_more(fault: Fault) -> bool:
@@ -498,6 +500,18 @@ def out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
     ]  # fmt: skip
 
 
+def _has_marks(name: str, value: JsonValue) -> bool:
+    """Return whether a value stands in marks, a fence or a notation, and is no free text."""
+    if not isinstance(value, str):
+        return False
+    if not value.lstrip().startswith("```"):
+        if len(value) > _SHORT or "\n" in value.strip():
+            return False
+        if not WORDS["free_text"].isdisjoint(words_of(name)):
+            return False
+    return is_marked(value) or plain_value(value) != value
+
+
 def _find_suspects(
     parameters: JsonObject,
     reading: ErrorReading,
@@ -510,14 +524,8 @@ def _find_suspects(
         known = view.parameters.get(name) if view else None
         if known and not known.required and isinstance(value, str) and says_nothing(value):
             return [Fault("invalid", (name,))]
-    marked = [
-        name
-        for name, value in islice(parameters.items(), _MAX_NAMES)
-        if isinstance(value, str)
-        and (value.lstrip()[:3] == "```" or (len(value) <= _SHORT and "\n" not in value.strip()))
-        and (is_marked(value) or plain_value(value) != value)
-        and (value.lstrip()[:3] == "```" or WORDS["free_text"].isdisjoint(words_of(name)))
-    ]  # fmt: skip
+    items = islice(parameters.items(), _MAX_NAMES)
+    marked = [name for name, value in items if _has_marks(name, value)]
     if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
         return [Fault("invalid", (marked[0],))]
     found: list[Fault] = []

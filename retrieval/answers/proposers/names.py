@@ -267,29 +267,33 @@ def _remove_trials(case: Case, name: str) -> Trials:
         return _REMOVE["surplus"]
     own = set(words_of(name))
     possible = any(
-        _could_be_meant(case, value, target)
-        or not own.isdisjoint(words_of(target))
-        or (
-            not isinstance(value, str)
-            and (view := case.view_parameter(target)) is not None
-            and bool(view.types)
-            and fits_types(value, view.types)
-        )
+        not own.isdisjoint(words_of(target))
+        or _could_be_meant(case, value, target)
+        or _has_its_type(case, value, target)
         for target in absent
     )
     return _REMOVE["possible" if possible else "alone"]
 
 
+def _has_its_type(case: Case, value: JsonValue, target: str) -> bool:
+    """Return whether a value that is no text has a type that is stated for a parameter."""
+    view = case.view_parameter(target)
+    if view is None or isinstance(value, str):
+        return False
+    return bool(view.types) and fits_types(value, view.types)
+
+
 def is_said_twice(case: Case, name: str) -> bool:
     """Return whether a like name that the tool has stands in the call with the same value."""
     value = case.parameters.get(name)
-    return value not in (None, True, False) and any(
-        other != name
-        and case.view_parameter(other) is not None
-        and same_json(value, held)
-        and _like_trials(name_similarity(name, other)) is not None
-        for other, held in islice(case.parameters.items(), _MAX_NAMES)
-    )
+    if value in (None, True, False):
+        return False
+    for other, held in islice(case.parameters.items(), _MAX_NAMES):
+        if other == name or case.view_parameter(other) is None:
+            continue
+        if same_json(value, held) and _like_trials(name_similarity(name, other)) is not None:
+            return True
+    return False
 
 
 def _absent_parameters(case: Case) -> list[str]:
@@ -422,17 +426,17 @@ def _is_between(case: Case, source: str, target: str) -> bool:
     value = case.parameters[source]
     view = case.view_parameter(target)
     likeness = name_similarity(source, target)
+    if likeness >= _LIKE[0][0]:
+        return False
     fit = view is None or fits_types(value, view.types)
-    return likeness < _LIKE[0][0] and any(
-        name_similarity(source, other) >= likeness - _NEARLY
-        for other in _absent_parameters(case)
-        if other != target
-        and (
-            (known := case.view_parameter(other)) is None
-            or not fit
-            or fits_types(value, known.types)
-        )
-    )
+    for other in _absent_parameters(case):
+        known = case.view_parameter(other)
+        may_take = not fit or known is None or fits_types(value, known.types)
+        if other == target or not may_take:
+            continue
+        if name_similarity(source, other) >= likeness - _NEARLY:
+            return True
+    return False
 
 
 def _has_like(name: str, others: list[str]) -> bool:

@@ -214,7 +214,9 @@ def _find_values(
     value = _only_value(wanted, likely or named, text, needs_kind=False)
     if value is not None:
         yield value, f"{_FROM} for {text!r}", _NAMED
-    held = [str(v) for e in of_kind for k, v in e.fields.items() if wanted.takes_field(k)]
+    held = []
+    for each in of_kind:
+        held += [str(value) for key, value in each.fields.items() if wanted.takes_field(key)]
     near = _nearest_label(text, held)
     if near:
         yield near, f"{_FROM}, and it is nearly what was sent", _NEAR
@@ -232,13 +234,13 @@ def _stands_for(name: str, text: str) -> bool:
 
 def _sent_as(session: Sequence[EarlierCall], name: str) -> list[str]:
     """Return the values that a session's calls had, or gave, under a name."""
-    return [
-        str(value)
-        for call in session
-        for place, values in call.values.items()
-        if words_of(place.rpartition(".")[2]) == words_of(name)
-        for value in values
-    ]
+    wanted = words_of(name)
+    sent: list[str] = []
+    for call in session:
+        for place, values in call.values.items():
+            if words_of(place.rpartition(".")[2]) == wanted:
+                sent += map(str, values)
+    return sent
 
 
 def _nearest_label(text: str, held: Sequence[str]) -> str | None:
@@ -278,9 +280,8 @@ def _only_value(
     """Return the one value that records hold for what is wanted; None where they hold several."""
     found: dict[str, JsonValue] = {}
     for record in records:
-        fits_kind = bool(wanted.kind & record.kind) or not needs_kind
         held = [name for name in record.fields if wanted.takes_field(name)]
-        if not fits_kind:
+        if needs_kind and wanted.kind.isdisjoint(record.kind):
             held = [name for name in held if words_of(name) == wanted.words]
         if not held and not needs_kind and wanted.is_id:
             held = [name for name in record.fields if words_of(name)[-1:] == ("id",)][:1]

@@ -75,14 +75,15 @@ def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, st
     """Return the session's value under this name that was nearly written."""
     if not isinstance(sent, str):
         return None
-    known = {
-        str(each): f"{call.tool_name} {place}"
-        for call in case.session()
-        for place, values in call.values.items()
-        if words_of(place.rpartition(".")[2]) == words_of(name)
-        for each in values
-        if isinstance(each, str) and each != sent
-    }
+    wanted = words_of(name)
+    known = {}
+    for call in case.session():
+        for place, values in call.values.items():
+            if words_of(place.rpartition(".")[2]) != wanted:
+                continue
+            for each in values:
+                if isinstance(each, str) and each != sent:
+                    known[each] = f"{call.tool_name} {place}"
     near = nearest_value(sent, list(known))
     if near is None:
         return None

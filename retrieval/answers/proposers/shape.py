@@ -59,7 +59,6 @@ from retrieval.knowledge.values.notations import (
     json_or_text,
     object_in,
 )
-from retrieval.knowledge.values.parameters import object_view
 from retrieval.knowledge.values.scalars import fits_types, says_nothing
 
 _UNPACKED = prior_trials("shape.unpacked")  # {"params": {"a": 1}} -> {"a": 1}
@@ -228,15 +227,17 @@ def _bare_names(case: Case) -> Iterator[Option]:
 
 
 def _restyle_names(case: Case) -> Iterator[Option]:
-    """Fields of objects inside whose names are in another style, all at once."""
-    edits = [
-        Rename(name=name, to=to).under_prefix(path)
-        for path, inner in objects_in(case.parameters) if path and case.schema is not None
-        if (view := object_view(case.schema, path, inner)) is not None
-        for name in view.unknown_parameters(inner)
-        for to in view.parameters
-        if to not in inner and "".join(words_of(name)) == "".join(words_of(to))
-    ]  # fmt: skip
+    """Yield new names of all fields inside objects that are named in another style."""
+    edits = []
+    for path, inner in objects_in(case.parameters):
+        view = case.view_object(path, inner) if path else None
+        if view is None:
+            continue
+        letters = {to: "".join(words_of(to)) for to in view.parameters if to not in inner}
+        for name in view.unknown_parameters(inner):
+            own = "".join(words_of(name))
+            same = [to for to, known in letters.items() if known == own]
+            edits += [Rename(name=name, to=to).under_prefix(path) for to in same]
     if edits:
         yield as_option(case, edits, "the names inside are in another style", _BARED)
 
@@ -299,17 +300,14 @@ def _unpack_call(case: Case) -> Iterator[Option]:
     names = names_of_tool(case)
     for name, outer in unknown_parameters(case):
         for path, inner, beside in islice(_objects_within(outer, ()), _MAX_TRIED):
-            if (
-                not (
-                    any(is_like_one(each, names) for each in inner)
-                    or (not path and _is_wrapped(case, name))
-                )
-                or is_its_own(case, name, inner)
-                or not WORDS["compares"].isdisjoint(
-                    word for each in inner for word in words_of(each)
-                )
-                or not all(_is_of_envelope(case, names, *each) for each in beside)
-            ):
+            is_wrapped = not path and _is_wrapped(case, name)
+            if not is_wrapped and not any(is_like_one(each, names) for each in inner):
+                continue
+            if is_its_own(case, name, inner):
+                continue
+            if any(not WORDS["compares"].isdisjoint(words_of(each)) for each in inner):
+                continue
+            if not all(_is_of_envelope(case, names, *each) for each in beside):
                 continue
             # What states nothing next to it gives way to what stands inside.
             edits: list[Edit] = [
@@ -400,7 +398,7 @@ def _nest_fields(case: Case) -> Iterator[Option]:
         if not (listed or "object" in known.types):
             continue
         there = object_in(case.parameters.get(name))
-        inner = object_view(case.schema, (name, 0) if listed else (name,), there or strange)
+        inner = case.view_object((name, 0) if listed else (name,), there or strange)
         known_fields = inner.parameters if inner else {}
         fields = {each: each for each in strange if each in known_fields}
         fields |= best_matches(
@@ -431,7 +429,7 @@ def _raise_parameters(case: Case) -> Iterator[Option]:
     for name, value in case.parameters.items() if case.schema is not None else ():
         held = object_in(value)
         path = (name, 0) if isinstance(value, list) else (name,)
-        inner = object_view(case.schema or {}, path, held) if held else None
+        inner = case.view_object(path, held) if held else None
         unknown = inner.unknown_parameters(held) if inner else ()
         fields = [each for each in unknown if each in names_of_tool(case)]
         if fields:

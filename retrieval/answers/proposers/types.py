@@ -14,7 +14,7 @@ from retrieval.knowledge.rewrites.edits import Cast, Remove, Replace, Unwrap
 from retrieval.knowledge.values.forms import in_form, seconds_at
 from retrieval.knowledge.values.likeness import may_be_several, words_of
 from retrieval.knowledge.values.measures import measure_text
-from retrieval.knowledge.values.parameters import JsonType, object_view
+from retrieval.knowledge.values.parameters import JsonType
 from retrieval.knowledge.values.scalars import (
     CastError,
     cast_to_one,
@@ -108,7 +108,7 @@ def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
         return True
     if not isinstance(value, dict):
         return False
-    inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
+    inner = case.view_object((name, 0), value)
     if inner is None and case.profile is not None:
         inner = case.profile.inner_view((name, 0))
     return not value or inner is None or bool(inner.unknown_parameters(value))

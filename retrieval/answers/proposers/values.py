@@ -8,7 +8,6 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from aftercall.tables import gather_values
 from retrieval import WORDS
 from retrieval.answers.proposers.case import (
     Case,
@@ -408,13 +407,14 @@ def _is_name_for_id(case: Case, name: str) -> bool:
         return False
     if WORDS["of_ids"].isdisjoint(words_of(name)[-1:]):
         return False
-    records = (record for call in case.session() for record in call.records)
-    return any(
-        isinstance(value, str) and words_of(value) == words_of(sent)
-        for record in records
-        for key, value in record.fields.items()
-        if not WORDS["of_labels"].isdisjoint(words_of(key)[-1:])
-    )
+    words = words_of(sent)
+    for call in case.session():
+        for record in call.records:
+            for key, value in record.fields.items():
+                is_label = not WORDS["of_labels"].isdisjoint(words_of(key)[-1:])
+                if is_label and isinstance(value, str) and words_of(value) == words:
+                    return True
+    return False
 
 
 def _near_options(
@@ -535,13 +535,11 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 def _find_summands(case: Case, fault: Fault) -> list[Path]:
     """Return the numbers of an array that add up to the wrong total, the last first."""
     total = number_of(fault.value_text)
-    groups = gather_values(
-        (general_path(at), (at, number))
-        for at, value in leaves_like(case.parameters, ())
-        if not isinstance(value, str)
-        and (number := number_of(value)) is not None
-        and any(isinstance(step, int) for step in at)
-    )
+    groups: dict[Path, list[tuple[Path, float]]] = {}
+    for at, value in leaves_like(case.parameters, ()):
+        number = None if isinstance(value, str) else number_of(value)
+        if number is not None and any(isinstance(step, int) for step in at):
+            groups.setdefault(general_path(at), []).append((at, number))
     summed = [
         group
         for group in groups.values()

@@ -98,13 +98,11 @@ def repair_of(subject: Subject) -> m.Recommendation | None:
         for category, tally in sorted(subject.known.categories.items())
         if category in OWN_FAILURES
     ]
-    parts += [
-        ScoredPart(
-            f"{severity} mark", Tally.from_moments(marks), PENALTIES[severity] / PENALTIES["high"]
-        )
-        for severity in get_args(m.Severity)
-        if (marks := [each.at for each in subject.known.marks if each.severity == severity])
-    ]
+    for severity in get_args(m.Severity):
+        marks = [each.at for each in subject.known.marks if each.severity == severity]
+        if marks:
+            share = PENALTIES[severity] / PENALTIES["high"]
+            parts.append(ScoredPart(f"{severity} mark", Tally.from_moments(marks), share))
     count = sum(part.tally.count for part in parts)
     weight = sum(part.weight_now(subject.now) for part in parts)
     good = subject.known.successes.weight_at(subject.now)

@@ -40,7 +40,7 @@ MAX_CLUSTER_TOOLS = 20
 class CohesionRules:
     """When boundary failures make a warning (4-rules.md, and `docs/figures/boundaries.md`).
 
-    At least `min_failures` must name an axis, of which a correction counts `correction_weight`; the
+    At least `min_failures` must name an axis, where a correction counts `correction_weight`; the
     second largest cluster must have `min_share` of them, believed with the probability
     `min_confidence` (chosen on the development seeds of `bench/quality/boundaries_cohesion.py`).
     """
@@ -244,16 +244,18 @@ def _co_occurrences(
         if one != other:
             names.update((each.cluster_id, each.name) for each in both)
             summed.setdefault((one, other), []).append(tally)
-    found = [
-        m.CoOccurrence(
+    found = []
+    for ids, tallies in summed.items():
+        one, other = ids
+        weight = sum(each.weight_at(now) for each in tallies)
+        together = m.CoOccurrence(
             cluster_ids=ids,
-            names=(clean(names[ids[0]]), clean(names[ids[1]])),
+            names=(clean(names[one]), clean(names[other])),
             count=sum(each.count for each in tallies),
-            weight=round(sum(each.weight_at(now) for each in tallies), 4),
+            weight=round(weight, 4),
             last_seen=max((each.at for each in tallies if each.at), default=None),
         )
-        for ids, tallies in summed.items()
-    ]
+        found.append(together)
     return sorted(found, key=lambda each: (-each.weight, -each.count, each.cluster_ids))
 
 

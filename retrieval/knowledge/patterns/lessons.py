@@ -69,19 +69,19 @@ def lesson_of_pattern(
 
 
 def _told_rule(known: Sequence[SignatureKnowledge], record: ToolRecord) -> str:
-    told = [
-        (
-            share is None,
-            share is None and any(isinstance(edit, Replace) for edit in rule.edits),
-            -rule.repairs,
-            lesson_of(rule.edits, share)
-            if share
-            else _describe_edits(rule.edits, each.faults, record),
-        )
-        for each in known
-        for rule, share in each.told_rules()
-        if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE
-    ]
+    told = []
+    for each in known:
+        for rule, share in each.told_rules():
+            if not may_be_told(rule, record):
+                continue
+            if lower_bound(rule_trials(rule)) < MIN_CONFIDENCE:
+                continue
+            if share:
+                words = lesson_of(rule.edits, share)
+            else:
+                words = _describe_edits(rule.edits, each.faults, record)
+            is_value = share is None and any(isinstance(edit, Replace) for edit in rule.edits)
+            told.append((share is None, is_value, -rule.repairs, words))
     if told:
         return min(told)[-1]
     return ""

@@ -81,6 +81,7 @@ class Fault:
 
 # ------------------------------------------------------------------ literals in messages
 _LONGEST_NUMBER = 40
+_STEPS = re.compile(r"[./\[\]]+")
 _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
 
 
@@ -126,7 +127,8 @@ def values_in(text: str) -> tuple[JsonValue, ...]:
     if in_quotes := quoted_in(text):
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
-    return tuple(_read_scalar(part) for part in parts if part and len(part) <= 100)
+    short = (part for part in parts if 0 < len(part) <= 100)
+    return tuple(map(_read_scalar, short))
 
 
 def _read_scalar(text: str) -> JsonValue:
@@ -358,25 +360,23 @@ def _printed_names(message: str) -> tuple[str, ...]:
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return ()
     names = schema.get("properties") if isinstance(schema, dict) else None
-    if names:
-        return tuple(filter(lambda name: isinstance(name, str), names))
-    return ()
+    return tuple(name for name in names or () if isinstance(name, str))
 
 
 def path_of(name: str | None, above: str | None = None) -> Path:
     """`/flights/0/date`, `flights.0.date` and `flights[0].date` all lead to the same place."""
     if not name:
         return ()
-    parts = [part for part in re.split(r"[./\[\]]+", name.strip("/.'\"` ")) if part]
+    parts = [part for part in _STEPS.split(name.strip("/.'\"` ")) if part]
     if len(parts) > 1 and parts[0] in _ROOTS:
-        parts = parts[1:]
+        del parts[0]
     in_quotes = name.strip() != name.strip().strip("'\"`")
     if not parts or (parts[0].lower() in _NOT_NAMES and not in_quotes):
         return ()
-    if above:
-        upper = [part for part in re.split(r"[./\[\]]+", above.strip("/.'\"` :")) if part]
-        parts = [*(upper[1:] if upper and upper[0] in _ROOTS else upper), *parts]
-    return _path_steps(parts)
+    upper = [part for part in _STEPS.split((above or "").strip("/.'\"` :")) if part]
+    if upper and upper[0] in _ROOTS:
+        del upper[0]
+    return _path_steps([*upper, *parts])
 
 
 def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
@@ -393,7 +393,8 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             known = tuple(quoted_in(listed)) or _list_names(listed)
             near = _without_quotes(groups.get("near"))
             if near is not None and (others := _or_else(match)):
-                near, known = None, tuple(filter(None, (near, *others)))
+                known = tuple(filter(None, (near, *others)))
+                near = None
             rival = next(map(str, path_of(groups.get("rival"))), None)
             paths = [path for path in (path_of(each, at) for each in names) if path]
             for path in paths if any(names) else [()]:

@@ -29,54 +29,83 @@ _MAX_TEXT = 20_000
 
 def place_fault(fault: Fault, call: JsonObject) -> Fault:
     """Return the fault with its place in the call, if its text can mean one place only."""
-    named = _named_places(fault, call)
-    found = named
     if not fault.path and fault.kind == "missing":
         return fault
-    if not named and fault.kind == "unexpected" and fault.path[-1:] in (("true",), ("false",)):
-        # A flag of a command takes no value.
-        sent = str(fault.path[-1])
-        fault = Fault("wrong_type", value_text=sent, expected_types=("boolean",))
-    if not named and fault.value_text is not None:
-        found = [at for at, value in _walk_values(call) if _shows_value(value, fault.value_text)]
-    if not found and fault.value_text and len(fault.value_text) > 1:
-        word = re.compile(rf"(?<![\w.-]){re.escape(fault.value_text)}(?![\w-])")
-        texts = [(at, value) for at, value in _walk_values(call) if isinstance(value, str)]
-        found = [at for at, text in texts if word.search(text)]
+    found = _named_places(fault, call)
+    if not found:
+        if fault.kind == "unexpected" and fault.path[-1:] in _FLAGS:
+            # A flag of a command takes no value.
+            sent = str(fault.path[-1])
+            fault = Fault("wrong_type", value_text=sent, expected_types=("boolean",))
+        found = _by_value(fault, call)
     if fault.position is not None and len(found) != 1:
         at = _by_position(fault, call)
         found = [each for each in found if each in at] or list(at)
     if not found and fault.known:
         found = _by_names(fault, call)
-    if not found and not fault.path and fault.kind == "bad_format" and fault.expected_format:
-        form = fault.expected_format
-        texts = [(at, value) for at, value in _walk_values(call) if isinstance(value, str)]
-        found = [at for at, text in texts if in_form(text, form) is not None]
+    if not found and not fault.path and fault.kind == "bad_format":
+        found = _by_format(fault, call)
     if len(found) > 1:
         found = _narrow_places(fault, call, found)
     if len(found) != 1:
         return fault
     [path] = found
-    if fault.kind == "missing" and str(path[-1])[:1].isupper():
-        around = value_at(call, path[:-1]) if len(path) > 1 else call
-        key = _key_for(str(path[-1]), around) if isinstance(around, dict) else None
-        if key is not None and key != path[-1]:  # a field's name in Go, and its other spelling
-            return replace(fault, kind="unexpected", path=(*path[:-1], key))
-    is_inferred = bool(fault.path) and path[: len(fault.path)] != fault.path and len(path) > 1
+    if fault.kind == "missing":
+        spelt = _spelt_otherwise(path, call)
+        if spelt is not None:
+            return replace(fault, kind="unexpected", path=spelt)
+    is_written = path[: len(fault.path)] == fault.path
+    is_inferred = not is_written and len(path) > 1
     return replace(fault, path=path, guessed_place=is_inferred or fault.guessed_place)
+
+
+def _spelt_otherwise(path: Path, call: JsonObject) -> Path | None:
+    """Return where the call has a field that the fault names as Go does, in its own spelling."""
+    *above, last = path
+    around = _value_around(path, call)
+    name = str(last)
+    if not name[:1].isupper() or not isinstance(around, dict):
+        return None
+    key = _key_for(name, around)
+    return None if key in (None, last) else (*above, str(key))
+
+
+_FLAGS = (("true",), ("false",))
+
+
+def _by_value(fault: Fault, call: JsonObject) -> list[Path]:
+    """Return where the quoted value stands: as a value, or else as words in a text."""
+    quoted = fault.value_text
+    if quoted is None:
+        return []
+    found = [at for at, value in _walk_values(call) if _shows_value(value, quoted)]
+    if not found and len(quoted) > 1:
+        word = re.compile(rf"(?<![\w.-]){re.escape(quoted)}(?![\w-])")
+        found = [at for at, text in _walk_texts(call) if word.search(text)]
+    return found
+
+
+def _by_format(fault: Fault, call: JsonObject) -> list[Path]:
+    """Return the texts that can be written in the format that is asked for."""
+    form = fault.expected_format
+    if not form:
+        return []
+    return [at for at, text in _walk_texts(call) if in_form(text, form) is not None]
+
+
+def _value_around(path: Path, call: JsonObject) -> JsonValue:
+    """Return the value that a place stands in."""
+    return value_at(call, path[:-1]) if len(path) > 1 else call
 
 
 def faults_of_others(fault: Fault, call: JsonObject) -> list[Fault]:
     """Return the faults of the other names next to the wrong one that are none of those listed."""
-    around = value_at(call, fault.path[:-1]) if len(fault.path) > 1 else call
-    if fault.kind != "unexpected":
+    around = _value_around(fault.path, call)
+    if fault.kind != "unexpected" or not fault.known or not isinstance(around, dict):
         return []
-    if not fault.known:
-        return []
-    if not isinstance(around, dict):
-        return []
+    above = fault.path[:-1]
     others = [key for key in islice(around, _MAX_FOUND) if key not in fault.known]
-    return [replace(fault, path=(*fault.path[:-1], key), suggested=None) for key in others]
+    return [replace(fault, path=(*above, key), suggested=None) for key in others]
 
 
 def _named_places(fault: Fault, call: JsonObject) -> list[Path]:
@@ -91,27 +120,26 @@ def _named_places(fault: Fault, call: JsonObject) -> list[Path]:
         steps = path[start:]
         if is_missing and start == 1 and not _is_of_type(str(before[0])):
             continue  # what the missing one is in is missing itself
-        found = list(islice(_walk_path(call, (), steps, is_missing=is_missing), _MAX_FOUND))
-        if found:
-            if len(steps) > 1:
-                return found
-            if not is_missing:
-                return found
+        places = _walk_path(call, (), steps, is_missing=is_missing)
+        found = list(islice(places, _MAX_FOUND))
+        if found and is_missing and len(steps) == 1:
             return _in_object(fault, call, found)
-    if not path:
+        if found:
+            return found
+    if len(path) <= is_missing:
         return []
-    if is_missing and len(path) == 1:
-        return []
-    inner = (at for at, value in _walk_values(call) if at and isinstance(value, dict))
-    return [
-        found
-        for at in inner
-        for found in _walk_path(value_at(call, at), at, path, is_missing=is_missing)
-    ][:_MAX_FOUND]
+    found = []
+    for at, value in _walk_values(call):
+        if at and isinstance(value, dict):
+            found += _walk_path(value, at, path, is_missing=is_missing)
+    return found[:_MAX_FOUND]
+
+
+_OF_REQUESTS = frozenset(("args", "body", "data", "input", "params", "request"))
 
 
 def _is_of_type(name: str) -> bool:
-    return name[:1].isupper() or name in ("args", "body", "data", "input", "params", "request")
+    return name[:1].isupper() or name in _OF_REQUESTS
 
 
 def _in_object(fault: Fault, call: JsonObject, found: list[Path]) -> list[Path]:
@@ -131,15 +159,16 @@ def _walk_path(value: JsonValue, done: Path, steps: Path, *, is_missing: bool) -
     step = steps[0]
     rest = steps[1:]
     if isinstance(value, dict):
-        key = _key_for(str(step), value)
         if is_missing and not rest:
-            yield (*done, str(step) if key is None or key != step else key)
-        elif key is not None:
+            yield (*done, str(step))
+            return
+        key = _key_for(str(step), value)
+        if key is not None:
             yield from _walk_path(value[key], (*done, key), rest, is_missing=is_missing)
     elif isinstance(value, list):
-        indexes = range(len(value)) if step == EVERY else [step]
-        for index in indexes:
-            if isinstance(index, int) and index < len(value):
+        size = len(value)
+        for index in range(size) if step == EVERY else [step]:
+            if isinstance(index, int) and index < size:
                 yield from _walk_path(value[index], (*done, index), rest, is_missing=is_missing)
     elif done and not is_missing:
         yield done  # names of a union's members, behind the value
@@ -148,11 +177,11 @@ def _walk_path(value: JsonValue, done: Path, steps: Path, *, is_missing: bool) -
 def _key_for(step: str, value: JsonObject) -> str | None:
     if step in value:
         return step
-    words = "".join(words_of(step))
-    same = [key for key in islice(value, _MAX_FOUND) if words and "".join(words_of(key)) == words]
-    if len(same) == 1:
-        return same[0]
-    return None
+    letters = "".join(words_of(step))
+    if not letters:
+        return None
+    same = [key for key in islice(value, _MAX_FOUND) if "".join(words_of(key)) == letters]
+    return same[0] if len(same) == 1 else None
 
 
 def _walk_values(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
@@ -169,41 +198,55 @@ def _walk_values(call: JsonValue, done: Path = ()) -> Iterator[tuple[Path, JsonV
         yield from _walk_values(value, (*done, key))
 
 
+def _walk_texts(call: JsonObject) -> Iterator[tuple[Path, str]]:
+    for at, value in _walk_values(call):
+        if isinstance(value, str):
+            yield at, value
+
+
 def _shows_value(value: JsonValue, text: str) -> bool:
     """Return whether a text shows a value: as it is, or as JSON or Python writes it."""
     if isinstance(value, str):
-        return value == text or value.strip() == text
+        return text in (value, value.strip())
     if isinstance(value, list | dict):
-        is_shown = text[:1] in ("[", "{") and len(value) < _MAX_FOUND
-        return is_shown and text in (repr(value), canonical_json(value), json.dumps(value))
+        if text[:1] not in ("[", "{") or len(value) >= _MAX_FOUND:
+            return False
+        return text in (repr(value), canonical_json(value), json.dumps(value))
     return text in (str(value), json.dumps(value))
 
 
 def _narrow_places(fault: Fault, call: JsonObject, found: Sequence[Path]) -> list[Path]:
     """Return those of several places whose values are as the fault states."""
-    kept = list(dict.fromkeys(found))
-    if fault.value_text is not None:
-        said = [each for each in kept if _shows_value(value_at(call, each), fault.value_text)]
-        kept = said or kept
+    values = {at: value_at(call, at) for at in found}
+    quoted = fault.value_text
+    if quoted is not None:
+        shown = {at: value for at, value in values.items() if _shows_value(value, quoted)}
+        values = shown or values
+    return [at for at, value in values.items() if _can_be_wrong(fault, value)]
+
+
+def _can_be_wrong(fault: Fault, value: JsonValue) -> bool:
+    """Return whether a value is wrong in the way that the fault states."""
     if fault.kind == "wrong_type" and fault.expected_types:
-        kept = [each for each in kept if not fits_types(value_at(call, each), fault.expected_types)]
-    if fault.kind == "bad_format" and (form := fault.expected_format):
-        kept = [each for each in kept if in_form(str(value_at(call, each)), form) is not None]
+        return not fits_types(value, fault.expected_types)
+    if fault.kind == "bad_format" and fault.expected_format:
+        return in_form(str(value), fault.expected_format) is not None
     if fault.kind == "not_allowed" and fault.allowed:
-        kept = [each for each in kept if value_at(call, each) not in fault.allowed]
-    return kept
+        return value not in fault.allowed
+    return True
 
 
 def _by_names(fault: Fault, call: JsonObject) -> list[Path]:
     """Return the objects that have all the other names that exist there."""
     name = str(fault.path[-1]) if fault.path else None
-    known = set(fault.known)
+    is_missing = fault.kind == "missing"
+    known = {name, *fault.known}
     found = []
     for at, value in _walk_values(call):
-        if isinstance(value, dict) and value and (fault.kind == "missing") != (name in value):
-            others = value.keys() - {name}
-            if others <= known:
-                found.append((*at, name) if name is not None else at)
+        if not isinstance(value, dict) or not value or (name in value) == is_missing:
+            continue
+        if value.keys() <= known:
+            found.append(at if name is None else (*at, name))
     return found
 
 
@@ -222,14 +265,15 @@ def _by_position(fault: Fault, call: JsonObject) -> set[Path]:
     if position is None:
         return set()
     for written in _written_forms(json.dumps(call), in_lines=position.line > 1):
-        found = {
-            at
-            for text, tokens in written
-            for index in _possible_indexes(text, position)
-            for token in tokens
-            if token.start in (index, index + 1) or token.end in (index, index + 1)
-            if (at := _agreed_place(fault, call, token)) is not None
-        }
+        found = set[Path]()
+        for text, tokens in written:
+            places = _possible_indexes(text, position)
+            places |= {index + 1 for index in places}
+            for token in tokens:
+                if token.start in places or token.end in places:
+                    at = _agreed_place(fault, call, token)
+                    if at is not None:
+                        found.add(at)
         if found:
             return found
     return set()
@@ -237,38 +281,50 @@ def _by_position(fault: Fault, call: JsonObject) -> set[Path]:
 
 def _agreed_place(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
     """Return the place of a token, if the fault can be about it."""
-    value, path = value_at(call, token.path), token.path
+    path = token.path
+    value = value_at(call, path)
     name = str(fault.path[-1]) if fault.path else None
     if fault.kind == "missing":
         return (*path, name) if name is not None and isinstance(value, dict) else None
+    return path if _can_be_at(fault, token, value, name) else None
+
+
+def _can_be_at(fault: Fault, token: _Token, value: JsonValue, name: str | None) -> bool:
+    last = token.path[-1] if token.path else None
     if fault.kind == "unexpected":
-        is_named = bool(path) and (name is None or path[-1] == name)
-        return path if is_named and path[-1] != fault.rival and token.what == "key" else None
+        is_other = last is None or last == fault.rival or token.what != "key"
+        return not is_other and name in (None, last)
     if fault.value_text is not None:
-        shown = _shows_value(value, fault.value_text) or (path and path[-1] == fault.value_text)
-        return path if shown else None
+        return last == fault.value_text or _shows_value(value, fault.value_text)
+    if last is None or (fault.kind == "bad_format" and not isinstance(value, str)):
+        return False
     if fault.expected_types and fits_types(value, fault.expected_types):
-        return None
-    if fault.given_types and type_of(value) not in fault.given_types:
-        return None
-    is_text = isinstance(value, str) or fault.kind != "bad_format"
-    return path if path and is_text else None
+        return False
+    return not fault.given_types or type_of(value) in fault.given_types
+
+
+_Written = tuple[str, list[_Token]]
+_ON_LINES: Sequence[dict[str, Any]] = ({"indent": 2},)
+_ON_ONE_LINE: Sequence[dict[str, Any]] = ({}, {"separators": (",", ":")})
 
 
 @lru_cache(maxsize=16)
-def _written_forms(call: str, *, in_lines: bool) -> list[list[tuple[str, list[_Token]]]]:
+def _written_forms(call: str, *, in_lines: bool) -> list[list[_Written]]:
     """Return the texts of a call with their tokens: as it came, then with its keys in order."""
     value = json.loads(call) if len(call) <= _MAX_TEXT else {}
-    forms: list[dict[str, Any]] = [{"indent": 2}] if in_lines else [{}, {"separators": (",", ":")}]
-    return [
-        [
-            (text, _read_tokens(text))
-            for form in forms
-            for as_ascii in (False, True)
-            for text in [json.dumps(value, ensure_ascii=as_ascii, sort_keys=in_order, **form)]
-        ]
-        for in_order in (False, True)
-    ]
+    forms = _ON_LINES if in_lines else _ON_ONE_LINE
+    return [_write_call(value, forms), _write_call(value, forms, in_order=True)]
+
+
+def _write_call(
+    call: JsonValue, forms: Sequence[dict[str, Any]], *, in_order: bool = False
+) -> list[_Written]:
+    written = []
+    for form in forms:
+        for as_ascii in (False, True):
+            text = json.dumps(call, ensure_ascii=as_ascii, sort_keys=in_order, **form)
+            written.append((text, _read_tokens(text)))
+    return written
 
 
 _LEXEME = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
@@ -287,7 +343,8 @@ def _read_tokens(text: str) -> list[_Token]:
             around.append((found.start(), here, is_key))
             here = here if is_key else (*here, 0)
         elif sign in ("}", "]"):
-            start, here, is_key = *around.pop()[:2], False
+            start, here, _ = around.pop()
+            is_key = False
             tokens.append(_Token(start, found.end(), here, "value"))
         elif sign == ",":
             _, above, is_key = around[-1]
@@ -306,10 +363,13 @@ def _possible_indexes(text: str, position: Position) -> set[int]:
     lines = text.split("\n")
     if position.line > len(lines):
         return set()
-    before = sum(len(line) + 1 for line in lines[: max(0, position.line - 1)])
-    line = lines[max(0, position.line - 1)]
+    at = max(0, position.line - 1)
+    line = lines[at]
+    before = sum(len(above) + 1 for above in lines[:at])
     if position.column == 0:
         return {before + len(line) - len(line.lstrip())}
-    column = position.column - (1 if position.line else 0)
+    column = position.column
+    if position.line:
+        column -= 1
     in_bytes = len(line.encode()[:column].decode(errors="ignore"))
     return {before + column, before + in_bytes}

@@ -203,12 +203,15 @@ def _words_of(value: JsonValue, depth: int = 0) -> list[str]:
 
 def _by_field(value: JsonObject, depth: int) -> list[str]:
     """Return what is stated of each field, where names of fields are the keys."""
-    return [
-        words if field.isdecimal() or " " in field else f"{field}: {words}"
-        for field, said in list(value.items())[:_MAX_PARTS]
-        if isinstance(said, dict | list) or (isinstance(said, str) and " " in said)
-        for words in _words_of(said, depth + 1)
-    ]
+    stated = []
+    for field, said in list(value.items())[:_MAX_PARTS]:
+        if not isinstance(said, dict | list) and not (isinstance(said, str) and " " in said):
+            continue
+        words = _words_of(said, depth + 1)
+        if not field.isdecimal() and " " not in field:
+            words = [f"{field}: {each}" for each in words]
+        stated += words
+    return stated
 
 
 def inner_text(message: str) -> str:

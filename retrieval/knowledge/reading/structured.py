@@ -73,12 +73,11 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
     elif told := _clear_texts(issue):
         yield from told
     elif depth < _MAX_DEPTH:
-        inner = [
-            fault
-            for key in _KEYS["around"]
-            if isinstance(body := issue.get(key), list | dict)
-            for fault in read_structured(body, depth + 1)
-        ]
+        inner: list[Fault] = []
+        for key in _KEYS["around"]:
+            body = issue.get(key)
+            if isinstance(body, list | dict):
+                inner += read_structured(body, depth + 1)
         if not any(fault.path for fault in inner) and text:
             inner = read_complaints(text) or inner or list(read_text(text))
         yield from inner
@@ -91,8 +90,10 @@ def _of_members(issue: JsonObject, depth: int) -> Iterator[Fault]:
         (fault.kind, fault.path, fault.expected_types): fault
         for fault in read_structured(held, depth + 1)
     }
-    if len(found) == 1 and all(fault.path and fault.kind != "invalid" for fault in found.values()):
-        yield from found.values()
+    if len(found) == 1:
+        [fault] = found.values()
+        if fault.path and fault.kind != "invalid":
+            yield fault
 
 
 def _join_words(value: JsonValue) -> str:

@@ -23,7 +23,6 @@ _MAX_STARTS = 8
 _MAX_PARTS = 40
 _STEP = re.compile(r"\[['\"]([^'\"\]]*)['\"]\]|\[(\d{1,6})\]|([^./\[\]]+)")
 _IN_CHAIN = re.compile(r"\[\"([^\"]{1,200})\"\]|\[(\d{1,6})\]")
-_OF_SCHEMA = frozenset({"properties", "$defs", "definitions", "allOf", "anyOf", "oneOf"})
 _ROOTS = frozenset({"$", "<root>", "data", "body", "arguments", "params"})
 
 

@@ -240,11 +240,10 @@ class _Search:
             found = self._of_values(old, new, (*path, index))
             single.extend(islice(found, _MAX_EDITS + 1 - len(single)))
         depth = len(path)
-        every = {
-            lifted.model_dump_json(): lifted
-            for edit in single
-            for lifted in [edit.at_path((*path, EVERY, *edit.path[depth + 1 :]))]
-        }
+        every = {}
+        for edit in single:
+            lifted = edit.at_path((*path, EVERY, *edit.path[depth + 1 :]))
+            every[lifted.model_dump_json()] = lifted
         edits = list(every.values())
         spread = not any(isinstance(edit, ed.OF_ONE_PLACE) for edit in single)
         yield from edits if spread and self._give_value(edits, after, path) else single

@@ -196,15 +196,10 @@ class KnownHealth(BaseModel):
             return self
         said, most = self.recent_corrections, MOST_OF_ONE
         corrections = fairly_heard(said, lambda each: each.by, least=most)
-        referrals = [
-            each
-            for kind in ("wrong_tool_boundary", "low_utility")
-            for each in fairly_heard(
-                [each for each in self.referrals if each.kind == kind],
-                lambda each: principal_of(each.session),
-                least=most,
-            )
-        ]
+        referrals = []
+        for kind in ("wrong_tool_boundary", "low_utility"):
+            own = [each for each in self.referrals if each.kind == kind]
+            referrals += fairly_heard(own, lambda each: principal_of(each.session), least=most)
         low = [each for each in referrals if each.kind == "low_utility"]
         categories = dict(self.categories)
         if low:

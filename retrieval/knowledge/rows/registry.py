@@ -126,17 +126,16 @@ class Registry:
         A tool that names a namespace serves that one; its id is a namespace too (seed 002: the tool
         id is the capability), which is listed when it names none, or when someone else serves it.
         """
-        return [
-            Namespace(
-                namespace=name,
-                tool_ids=[each.tool.tool_id for each in members],
-                promoted_version=promoted.promotion.evolved_version if promoted else None,
-            )
-            for name, members in sorted(self._by_namespace.items())
-            if (promoted := self.promotions.get(name)) is not None
-            or len(members) > 1
-            or members[0].tool.namespace in (None, name)
-        ]
+        listed = []
+        for name, members in sorted(self._by_namespace.items()):
+            promoted = self.promotions.get(name)
+            is_own = members[0].tool.namespace in (None, name)
+            if promoted is None and len(members) == 1 and not is_own:
+                continue
+            ids = [each.tool.tool_id for each in members]
+            version = promoted.promotion.evolved_version if promoted else None
+            listed.append(Namespace(namespace=name, tool_ids=ids, promoted_version=version))
+        return listed
 
     def nearest_names(self, name: str) -> list[str]:
         """Namespaces that an unknown name may have meant, nearest first."""
@@ -176,11 +175,11 @@ class Registry:
 
     @cached_property
     def _by_namespace(self) -> dict[str, list[StoredTool]]:
-        return gather_values(
-            (str(name), each)
-            for tool_id, each in sorted(self.by_id.items())
-            for name in {tool_id, each.tool.namespace} - {None}
-        )
+        members: dict[str, list[StoredTool]] = {}
+        for tool_id, each in sorted(self.by_id.items()):
+            for name in {tool_id, each.tool.namespace or tool_id}:
+                members.setdefault(name, []).append(each)
+        return members
 
     @cached_property
     def _children(self) -> dict[str, list[StoredTool]]:

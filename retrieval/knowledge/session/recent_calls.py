@@ -38,7 +38,7 @@ _PAGES = (50, 200)
 """Events of the reads one after the other: mostly there is little that is new."""
 _MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
 """Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
-that have most, and any number that have few. Read anew, a tool of 500 calls takes some 70 ms."""
+that have most, and any number that have few. Read again, a tool of 500 calls takes some 70 ms."""
 _DIGITS = 6
 """Of a likeness: what differs by less is equally like, whatever the order of the sums."""
 _MAX_WORDS = 4_000
@@ -60,7 +60,7 @@ class RecentCall:
     agent: str
     principal: str
     what: bytes
-    """The same for calls of the same parameters, context and error; begins with `digest_of`."""
+    """The same for calls of the same parameters, context and error; begins with `digest_call`."""
     text: str
     """As it is embedded."""
     words: frozenset[str]
@@ -78,13 +78,13 @@ class RecentCall:
             outcome=call.outcome,
             agent=call.agent,
             principal=stored.principal,
-            what=digest_of(call.parameters, call.context) + _digest_text(message),
+            what=digest_call(call.parameters, call.context) + _digest_text(message),
             text=call_text(call.tool_name, call.parameters, call.context),
             words=words_of_call(call.parameters, call.context),
         )
 
 
-def digest_of(parameters: JsonObject, context: str | None) -> bytes:
+def digest_call(parameters: JsonObject, context: str | None) -> bytes:
     """Return eight bytes that are the same for calls of the same parameters and context."""
     return _digest_text(canonical_json([parameters, context or ""]))
 
@@ -163,9 +163,11 @@ class RecentCalls:
         if head > known.scanned:
             reach = 0 if most >= MAX_READ else max(0, head - _WITHIN)
             found = await self._find_newer(tool, max(known.scanned, reach), most)
-            calls = [*known.calls.values(), *found]
-            known = await asyncio.to_thread(_keep_calls, calls, known.depth) if found else known
-            known.scanned = max([head, *(call.position for call in found)])
+            if found:
+                calls = [*known.calls.values(), *found]
+                known = await asyncio.to_thread(_keep_calls, calls, known.depth)
+                head = max(head, found[-1].position)
+            known.scanned = head
             self._tools[tool] = known
         return known
 
@@ -176,7 +178,8 @@ class RecentCalls:
     async def _find_newer(self, tool: ToolKey, position: int, most: int) -> list[RecentCall]:
         """Return the calls above a position, or the latest of them, the latest last."""
         found: list[RecentCall] = []
-        before, size = None, 0
+        before = None
+        size = 0
         pages = iter(_PAGES)
         while len(found) < most and size < _MAX_BYTES:
             limit = min(next(pages, _PAGES[-1]), most - len(found))
@@ -223,7 +226,7 @@ class CallQuestion:
         cls, parameters: JsonObject, context: str | None, vector: NDArray[np.float32]
     ) -> "CallQuestion":
         """Return the question after calls like this one."""
-        return cls(digest_of(parameters, context), words_of_call(parameters, context), vector)
+        return cls(digest_call(parameters, context), words_of_call(parameters, context), vector)
 
 
 async def rank_calls(

@@ -189,8 +189,12 @@ def nouns_of(tool_name: str) -> frozenset[str]:
 
 def singular_words(words: Sequence[str]) -> frozenset[str]:
     """Return words without the usual ending of plurals."""
-    return frozenset(
-        f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4
-        else word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
-        for word in words
-    )  # fmt: skip
+    return frozenset(map(_singular_word, words))
+
+
+def _singular_word(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if len(word) > 3 and not word.endswith("ss"):
+        return word.removesuffix("s")
+    return word

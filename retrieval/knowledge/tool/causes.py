@@ -156,13 +156,14 @@ def are_repaired_otherwise(one: Cause, other: Cause) -> bool:
 
 
 def _common_changes(one: Changes, other: Changes) -> list[str]:
-    return [
-        place
-        for place, change in one.items()
-        if (its := other.get(place)) is not None
-        and (change.before, change.after) == (its.before, its.after)
-        and (change.form == its.form or "" in (change.form, its.form))
-    ]
+    common = []
+    for place, change in one.items():
+        its = other.get(place)
+        if its is None or change.before != its.before or change.after != its.after:
+            continue
+        if change.form == its.form or "" in (change.form, its.form):
+            common.append(place)
+    return common
 
 
 def correction_of(changes: Changes, places: Mapping[str, FaultKind]) -> str:

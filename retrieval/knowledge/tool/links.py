@@ -42,17 +42,26 @@ class LinkCounts:
     among: int = 0
     missed: int = 0
 
+    @property
+    def confirmed(self) -> int:
+        """Successes that had a value of the source."""
+        return self.right + self.among
+
     def learn_success(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
         """Count one success, in place."""
         # Whatever the type: what a text prints as `5` is the number 5.
         is_there = str(sent) in map(str, values)
         if len(values) == 1:
-            self.right, self.wrong = self.right + is_there, self.wrong + (not is_there)
+            self.right += is_there
+            self.wrong += not is_there
         else:
-            self.among, self.missed = self.among + is_there, self.missed + (not is_there)
+            self.among += is_there
+            self.missed += not is_there
         if self.right + self.wrong + self.among + self.missed > _MOST:
-            self.right, self.wrong = self.right // 2, self.wrong // 2
-            self.among, self.missed = self.among // 2, self.missed // 2
+            self.right //= 2
+            self.wrong //= 2
+            self.among //= 2
+            self.missed //= 2
 
 
 @dataclass(slots=True)
@@ -69,10 +78,11 @@ class Links:
             if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
                 continue
             place = written_place(path)
-            known = [each for each in self.by_place.get(place, ()) if each in sources]
             text = str(sent)
-            found = [source for call in calls for source in call.holders.get(text, ())]
-            for source in dict.fromkeys([*known, *found]):
+            found = [each for each in self.by_place.get(place, ()) if each in sources]
+            for call in calls:
+                found += call.holders.get(text, ())
+            for source in dict.fromkeys(found):
                 self._link_counts(place, source).learn_success(sources[source], sent)
 
     def _link_counts(self, place: str, source: str) -> LinkCounts:
@@ -80,8 +90,8 @@ class Links:
             return LinkCounts()
         known = self.by_place.setdefault(place, {})
         if source not in known and len(known) >= _MAX_SOURCES:
-            least = min(known, key=lambda each: known[each].right + known[each].among)
-            if known[least].right + known[least].among > 1:
+            least = min(known, key=lambda each: known[each].confirmed)
+            if known[least].confirmed > 1:
                 return LinkCounts()
             del known[least]
         return known.setdefault(source, LinkCounts())
@@ -102,18 +112,24 @@ class Links:
             is_named = not where.startswith(ARGUMENT) and words_of(key) == wanted
             if is_named and _SAYS_NO_KIND.issuperset(wanted):
                 is_named = _may_be_of(tool, other, above)
-            if source in known or is_named:
-                link = known.get(source, LinkCounts())
-                sure = replace(link, right=link.right + is_named, among=link.among + is_named)
-                yield f"{other} {where}", values, sure
+            link = known.get(source)
+            if is_named:
+                link = replace(link) if link else LinkCounts()
+                link.right += 1
+                link.among += 1
+            if link:
+                yield f"{other} {where}", values, link
 
 
 def _may_be_of(tool: str, other: str, above: Sequence[str]) -> bool:
     """Return whether a key below others, in another tool's result, fits a tool's kind."""
     about = nouns_of(tool)
-    kinds = [nouns_of(f"get_{key}") - _SAYS_NOTHING for key in above]
-    kind = next((words for words in reversed(kinds) if words), nouns_of(other))
-    return not about or not kind.isdisjoint(about)
+    if not about:
+        return True
+    kind = nouns_of(other)
+    for key in above:
+        kind = nouns_of(f"get_{key}") - _SAYS_NOTHING or kind
+    return not kind.isdisjoint(about)
 
 
 def _latest_calls(earlier: Sequence[EarlierCall]) -> Collection[EarlierCall]:
@@ -141,8 +157,8 @@ MAX_SHOWN = 3
 class FirstCall:
     """A tool that was called between a failure and the same call's success.
 
-    `parameters` states which of its parameters had the value of which of the failed call's, in
-    every session; `is_whole` that these were all that it was given.
+    `parameters` states by its own parameters those of the failed call that had the same value, in
+    every session; `is_whole` states that these were all that it was given.
     """
 
     tool_name: str
@@ -155,15 +171,14 @@ class FirstCall:
         self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str
     ) -> None:
         """Add one session, in place."""
-        same = {
-            name: next((other for other, mine in failed.items() if same_json(mine, value)), None)
-            for name, value in parameters.items()
-        }
-        found = {name: other for name, other in same.items() if other is not None}
-        if not self.sessions:
-            self.parameters = found
-        both = self.parameters.items() & found.items()
-        self.parameters = {name: other for name, other in found.items() if (name, other) in both}
-        self.is_whole = self.is_whole and len(self.parameters) == len(parameters)
-        self.sessions = [*(each for each in self.sessions if each != session), session][-MAX_HEARD:]
+        is_first = not self.sessions
+        found: dict[str, str] = {}
+        for name, value in parameters.items():
+            same = [other for other, mine in failed.items() if same_json(mine, value)]
+            if same and (is_first or self.parameters.get(name) == same[0]):
+                found[name] = same[0]
+        self.parameters = found
+        self.is_whole = self.is_whole and len(found) == len(parameters)
+        others = [each for each in self.sessions if each != session]
+        self.sessions = [*others, session][-MAX_HEARD:]
         self.execution_ids = [*self.execution_ids, execution_id][-MAX_SHOWN:]

@@ -122,7 +122,7 @@ class LearnedRepair:
 
     @property
     def share(self) -> str:
-        """Of the sessions that met such a call, those that repaired it so: `10 of 10`."""
+        """Return how many of the sessions that met such a call repaired it so: `10 of 10`."""
         return f"{self.sessions} of {self.sessions + self.otherwise}"
 
     @property

@@ -339,10 +339,10 @@ class SignatureKnowledge(BaseModel):
         )
         return [*learned.values(), *others]
 
-    def rule_to_update(self, edits: list[Edit], limit: int = MAX_RULES) -> RepairRule:
+    def rule_to_update(self, edits: list[Edit]) -> RepairRule:
         """Return the rule of these edits, made when it is new instead of the weakest."""
         key = edit_key(edits)
-        if key not in self.rules and len(self.rules) >= limit:
+        if key not in self.rules and len(self.rules) >= MAX_RULES:
             del self.rules[min(self.rules, key=lambda k: self.rules[k].keep_priority())]
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
         rule.heard_at = 1 + max(each.heard_at for each in self.rules.values())

@@ -190,13 +190,14 @@ def named_in(text: str, known: Sequence[str]) -> str | None:
         return None
     if any(_flatten_text(value).startswith(flat) for value in known[:_MAX_KNOWN]):
         return None  # it is the start of another one
-    found = {
-        value: places
-        for value in known[:_MAX_KNOWN]
-        if (parts := words_of(value[:_MAX_NAME]))
-        and len(parts) < len(words)
-        and (places := [at for at in range(len(words)) if words[at : at + len(parts)] == parts])
-    }
+    found = {}
+    for value in known[:_MAX_KNOWN]:
+        parts = words_of(value[:_MAX_NAME])
+        size = len(parts)
+        if 0 < size < len(words):
+            places = [at for at in range(len(words)) if words[at : at + size] == parts]
+            if places:
+                found[value] = places
     longest = max(found, key=lambda value: len(words_of(value)), default=None)
     inside = set(words_of(longest or ""))
     alone = all(set(words_of(value)) <= inside for value in found)

@@ -2,7 +2,9 @@
 
 Named values come as an object, as JSON text (also of JSON text), in a fence, as XML, YAML, an
 address's query, a table of one row, a line of a program, options of a command, or as a list of
-names and values.
+names and values. Arguments that came as a text are read here too: the SDK reads what is JSON,
+however loosely written (`aftercall.arguments`); here other notations, and a text behind whose last
+value only brackets are missing.
 """
 
 import ast
@@ -12,7 +14,9 @@ import shlex
 from functools import lru_cache
 from urllib.parse import parse_qsl
 
+from aftercall.arguments import MAX_ARGUMENTS, is_cut_off, is_in_text, read_arguments
 from aftercall.json_values import JsonObject, JsonValue, check_json_value
+from retrieval.knowledge.values.parameters import CallT
 from retrieval.knowledge.values.scalars import cast_to_one
 
 _FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
@@ -240,3 +244,25 @@ def json_or_text(text: str) -> JsonValue:
     except ValueError:
         return text
     return value
+
+
+# --- Arguments that came as a text ---
+def read_any_arguments(text: str) -> JsonObject | None:
+    """Return the object that the text of a call's arguments states, in whatever notation.
+
+    None where it states no object, where it breaks off inside of a value, and where a value of the
+    object stands nowhere in the text: nothing is completed by a guess.
+    """
+    if len(text) > MAX_ARGUMENTS or is_cut_off(text, unclosed=True):
+        return None
+    if found := object_in(text):
+        return found if is_in_text(found, text) else None
+    return read_arguments(text, unclosed=True)
+
+
+def with_arguments(call: CallT) -> CallT:
+    """Return a call whose arguments came as a text with the object that the text states, if any."""
+    read = read_any_arguments(call.arguments_text) if call.arguments_text is not None else None
+    if read is None:
+        return call
+    return call.model_copy(update={"parameters": read, "parameters_known": True})

@@ -450,36 +450,42 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
         if text.startswith("{") and text.endswith("}") and ":" not in text:
             text = text[1:-1]  # as a database writes a list
         if text.startswith("["):
-            held = _in_python(text)
-            bare = _BARE_WORDS.fullmatch(text[:_MAX_JSON_TEXT]) if held is None else None
-            if bare is not None and len(text) <= _MAX_JSON_TEXT:
-                return [part.strip() for part in bare[1].split(",")]
-            if held is None:
-                return _from_json_text(text, list)
-            return held
-        lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
-        if len(lines) > 1 and len(found := list(filter(None, lines))) == len(lines):
-            return [_cast_item(line[1], item_types) for line in found]
-        text = _LAST_OF_SEVERAL.sub(r", \1", text)
-        mark = next((each for each in _BETWEEN if each in text), ",")
-        if all(map(_FILE.fullmatch, text[:_MAX_JSON_TEXT].split())):
-            mark = " "
-        parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(mark)]
-        if (
-            len(text) <= _MAX_JSON_TEXT
-            and len(parts) > 1
-            and all(parts)
-            and _BRACKETS.isdisjoint(text)  # what stands in them belongs together
-            and (mark != "," or all(" " not in part for part in parts))
-            and (
-                mark == " "
-                or _are_of_one_kind(parts if mark == "," else [part.split()[0] for part in parts])
-            )
-        ):
-            return [_cast_item(part, item_types) for part in parts]
+            return _in_brackets(text)
+        items = _items_in(text)
+        if items:
+            return [_cast_item(item, item_types) for item in items]
     if value is None or (isinstance(value, dict) and "object" not in item_types):
         raise CastError("a list of it would be a guess")
     return [_cast_item(value, item_types)]
+
+
+def _in_brackets(text: str) -> JsonValue:
+    """Return the list that a text in brackets states: as Python or JSON writes it, or of words."""
+    held = _in_python(text)
+    if held is not None:
+        return held
+    bare = _BARE_WORDS.fullmatch(text) if len(text) <= _MAX_JSON_TEXT else None
+    if bare is None:
+        return _from_json_text(text, list)
+    return [part.strip() for part in bare[1].split(",")]
+
+
+def _items_in(text: str) -> list[str]:
+    """Return the items that a text lists, in lines or between marks; none where it lists none."""
+    lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
+    if len(lines) > 1 and all(lines):
+        return [line[1] for line in lines if line]
+    text = _LAST_OF_SEVERAL.sub(r", \1", text)
+    # What stands in brackets belongs together.
+    if len(text) > _MAX_JSON_TEXT or not _BRACKETS.isdisjoint(text):
+        return []
+    mark = next((each for each in _BETWEEN if each in text), ",")
+    if all(map(_FILE.fullmatch, text.split())):
+        mark = " "
+    parts = [part.strip() for part in text.split(mark)]
+    if len(parts) > 1 and all(parts) and _are_items(parts, mark):
+        return parts
+    return []
 
 
 def _in_python(text: str, kind: type = list) -> JsonValue:
@@ -495,6 +501,15 @@ def _in_python(text: str, kind: type = list) -> JsonValue:
 
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+def _are_items(parts: Sequence[str], mark: str) -> bool:
+    """Return whether the parts between marks of a text are items of a list."""
+    if mark == " ":
+        return True
+    if mark == ",":
+        return all(" " not in part for part in parts) and _are_of_one_kind(parts)
+    return _are_of_one_kind([part.split()[0] for part in parts])
 
 
 def _are_of_one_kind(parts: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 from aftercall.cli.entries import FORMS, Content, EntryForm
 from aftercall.errors import ConfigurationError
 from aftercall.explain import require_extra
-from aftercall.jsonc import read_jsonc
+from aftercall.json_values import read_jsonc
 
 _VARIABLE = re.compile(r"\{(\w+)\|([^}]*)\}")
 

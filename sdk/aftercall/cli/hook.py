@@ -215,7 +215,8 @@ def _away_file() -> str:
 def _say_once(line: str) -> None:
     """Say that the service is away, until it was there again."""
     with suppress(OSError):
-        os.makedirs(os.path.dirname(_away_file()), exist_ok=True, mode=0o700)  # noqa: PTH103, PTH120
+        folder = os.path.dirname(_away_file())  # noqa: PTH120
+        os.makedirs(folder, exist_ok=True, mode=0o700)  # noqa: PTH103
         with open(_away_file(), "x", encoding="utf-8") as file:  # noqa: PTH123
             file.write(f"{time.time():.0f}\n")
         _print_line(line)

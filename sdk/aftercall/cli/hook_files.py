@@ -10,7 +10,7 @@ its own, put next to the others as it is shipped.
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -63,25 +63,24 @@ def remove_hooks(content: Content) -> Changed:
     return changed, lines
 
 
-def installed_hooks(
-    platform: str = sys.platform, environ: Mapping[str, str] = os.environ
-) -> list[tuple[str, str]]:
+def installed_hooks() -> list[tuple[str, str]]:
     """Return the clients that have hooks of ours here, each with what there is to know of them."""
     found = []
     for name, told in known_clients().items():
         if told.hooks is None:
             continue
-        path = resolve_place(told.hooks.file or told.hooks.plugin, platform, environ)
+        path = resolve_place(told.hooks.file or told.hooks.plugin, sys.platform, os.environ)
         try:
             text = path.read_text(encoding="utf-8-sig")
-            is_ours = (
-                text.startswith(PLUGIN_MARK)
-                if told.hooks.plugin
-                else bool(remove_hooks(read_content(text))[1])
-            )
+            if told.hooks.plugin:
+                is_ours = text.startswith(PLUGIN_MARK)
+            else:
+                _, lines = remove_hooks(read_content(text))
+                is_ours = bool(lines)
         except (OSError, UnicodeDecodeError, ConfigurationError):
             continue
-        found += [(name, told.hooks.note)] if is_ours else []
+        if is_ours:
+            found.append((name, told.hooks.note))
     return found
 
 

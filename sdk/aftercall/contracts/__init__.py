@@ -140,7 +140,7 @@ def _find_violations(value: object, wanted: Deliverable, path: str) -> Iterator[
     if wanted.non_empty is True and (
         holds_nothing(value) or (kind is None and _holds_nothing(value))
     ):
-        yield Violation(path, "non_empty", True, describe_value(value))  # noqa: FBT003  # what it says
+        yield Violation(path, "non_empty", True, describe_value(value))  # noqa: FBT003
     yield from _check_bounds(value, wanted, path)
     members = members_of(value) if wanted.named else None
     if members is not None:
@@ -176,7 +176,7 @@ def _of_member(value: object, name: str, wanted: Deliverable, path: str) -> Iter
     if name not in wanted.needed and value is None:
         return  # an optional key that is null states the same as one that is missing
     if name in wanted.full and holds_nothing(value):
-        yield Violation(here, "non_empty", True, describe_value(value))  # noqa: FBT003  # what it says
+        yield Violation(here, "non_empty", True, describe_value(value))  # noqa: FBT003
     elif part is not None:
         yield from _find_violations(value, part, here)
 

@@ -360,7 +360,7 @@ class Deliverable(BaseModel):
 
     @cached_property
     def asks_for_content(self) -> bool:
-        """Whether nothing at all could not satisfy it, so that a field of it must be there."""
+        """Return whether an empty answer fails it, so that a field of it must be there."""
         return bool(
             self.non_empty
             or self.required
@@ -393,13 +393,14 @@ def _by_style() -> dict[str, str]:
 
 def _is_short_form(content: Mapping[Any, Any]) -> bool:
     """Return whether it holds objects alone, under names that are no constraints."""
-    return bool(content) and all(
-        isinstance(key, str)
-        and isinstance(value, Mapping | Deliverable)
-        and fold_name(key) not in _OF_JSON_SCHEMA.union(_by_style())
-        and nearest_name(key[:100], _by_style().values()) is None
-        for key, value in content.items()
-    )
+    styles = _by_style()
+    constraints = _OF_JSON_SCHEMA.union(styles)
+    for key, value in content.items():
+        if not isinstance(key, str) or not isinstance(value, Mapping | Deliverable):
+            return False
+        if fold_name(key) in constraints or nearest_name(key[:100], styles.values()) is not None:
+            return False
+    return bool(content)
 
 
 def _type_in(schema: JsonObject | None) -> str | None:

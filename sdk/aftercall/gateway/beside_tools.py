@@ -149,7 +149,8 @@ class BesideTools:
     async def _unsubscribe_client(
         self, context: Context, params: mcp_types.UnsubscribeRequestParams
     ) -> mcp_types.EmptyResult:
-        await self._forget_connection(str(params.uri), id(context.session._connection))  # noqa: SLF001
+        connection = id(context.session._connection)  # noqa: SLF001
+        await self._forget_connection(str(params.uri), connection)
         return mcp_types.EmptyResult()
 
     async def _forget_connection(self, uri: str, connection: int) -> None:

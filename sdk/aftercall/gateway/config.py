@@ -37,7 +37,7 @@ from aftercall.adapters.before_call import Asking, Mode, Noting, ToolHandling
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
 from aftercall.explain import explain_error
-from aftercall.jsonc import read_jsonc
+from aftercall.json_values import read_jsonc
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What may stand in a tool's name (MCP SEP-986), since names become prefixes."""

@@ -60,7 +60,7 @@ class FrontWire:
 
     def serve_clients(self, gateway: FastMCP[Any]) -> None:
         """Learn it from the first message to a gateway."""
-        gateway._mcp_server.middleware.append(self._note_wire)  # noqa: SLF001  # FastMCP shows no way
+        gateway._mcp_server.middleware.append(self._note_wire)  # noqa: SLF001  # no other way
 
     async def _note_wire(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -84,7 +84,8 @@ class FrontWire:
         return self._wire or "auto"
 
 
-class SharedSession(PROXY_TRANSPORT_OPTIONS.session_class):  # type: ignore[name-defined,misc]  # FastMCP's own, which it keeps private
+# FastMCP's own class, which it keeps private.
+class SharedSession(PROXY_TRANSPORT_OPTIONS.session_class):  # type: ignore[name-defined,misc]
     """A session with a server that several clients share.
 
     From 2026-07-28 on each request states what its client can do. A server must not ask a client

@@ -182,13 +182,13 @@ def tools_named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -
 def by_words(task: str, catalog: dict[str, Tool]) -> list[str]:
     """Return names of tools that share words with a text, those that share the most first."""
     asked = set(words_in(task))
-    shared = {
-        name: (len(asked.intersection(words_in(name))), len(asked.intersection(words_in(about))))
-        for name, tool in catalog.items()
-        for about in [bounded_text(tool.description or "", _MAX_DESCRIPTION)]
-    }
-    ranked = sorted(shared, key=lambda name: (-2 * shared[name][0] - shared[name][1], name))
-    return [name for name in ranked if any(shared[name])]
+    shared = {}
+    for name, tool in catalog.items():
+        about = bounded_text(tool.description or "", _MAX_DESCRIPTION)
+        of_name = len(asked.intersection(words_in(name)))
+        shared[name] = 2 * of_name + len(asked.intersection(words_in(about)))
+    ranked = sorted(shared, key=lambda name: (-shared[name], name))
+    return [name for name in ranked if shared[name]]
 
 
 def words_in(text: str) -> list[str]:

@@ -245,7 +245,7 @@ class ReflectedResult(Generic[ResultT]):
 
     @property
     def accounts(self) -> list[Account]:
-        """What became of each value, of the suggestions that the repair is made of, in order."""
+        """Return what became of each value, by the repair's suggestions in their order."""
         if (followed := self.followed) is None:
             return []
         made = [attempt.suggestion for attempt in self.attempts if attempt.suggestion is not None]
