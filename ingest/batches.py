@@ -17,7 +17,7 @@ from retrieval.knowledge.memory import Memory
 log = logging.getLogger("aftercall.learner")
 
 
-class Place(NamedTuple):
+class KnowledgePlace(NamedTuple):
     """What is learned into. Two generations of a workspace may have made as many commits."""
 
     generation: int
@@ -50,7 +50,7 @@ class BatchLearner(Protocol):
             StoreError: the store cannot be used.
         """
 
-    def follow_commit(self, place: Place, serial: int) -> None:
+    def follow_commit(self, place: KnowledgePlace, serial: int) -> None:
         """Note that a commit changed no row that learning reads."""
 
     def forget_rows(self) -> None:
@@ -76,12 +76,12 @@ class CachedLearner:
 
     def __init__(self, log_: EventLog) -> None:
         self._log = log_
-        self._caches: dict[Place, WorkspaceCache] = {}
+        self._caches: dict[KnowledgePlace, WorkspaceCache] = {}
 
     async def learn_batch(
         self, knowledge: Knowledge, workspace: str, cursor: Cursor, most: int, lease: Lease
     ) -> LearnedBatch | None:
-        place, position = Place(knowledge.generation, workspace), cursor.position
+        place, position = KnowledgePlace(knowledge.generation, workspace), cursor.position
         # Taken out while it is learned into: when anything fails, it is read again.
         cache = self._caches.pop(place, None)
         if cache is None or cache.serial != cursor.serial:
@@ -96,11 +96,11 @@ class CachedLearner:
         changed += [(gone.kind, gone.key) for gone in commit.removed]
         return LearnedBatch(cache.serial, len(events), changed)
 
-    def follow_commit(self, place: Place, serial: int) -> None:
+    def follow_commit(self, place: KnowledgePlace, serial: int) -> None:
         if (cache := self._caches.get(place)) is not None and cache.serial == serial - 1:
             cache.serial = serial
 
-    def take_up(self, place: Place, serial: int | None) -> None:
+    def take_up(self, place: KnowledgePlace, serial: int | None) -> None:
         """Note that rows are as of this commit; None: that they may have changed."""
         cache = self._caches.pop(place, None)
         if cache is not None and serial is not None:
@@ -140,7 +140,7 @@ class LearnerByLoad:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the other process learns now."""
+        """Return whether the other process learns now."""
         return self._process is not None
 
     async def learn_batch(
@@ -156,7 +156,7 @@ class LearnerByLoad:
                 cursor = (await knowledge.read_cursors()).get(workspace, Cursor())
         return await self.here.learn_batch(knowledge, workspace, cursor, most, lease)
 
-    def follow_commit(self, place: Place, serial: int) -> None:
+    def follow_commit(self, place: KnowledgePlace, serial: int) -> None:
         self._learner.follow_commit(place, serial)
 
     def forget_rows(self) -> None:

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
 from ingest import pacing
-from ingest.batches import LearnerByLoad, Place, StartProcess
+from ingest.batches import KnowledgePlace, LearnerByLoad, StartProcess
 from ingest.leases import LeaseKeeper, holder_id, retire_holder
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
@@ -253,7 +253,7 @@ class Indexer:
             await self._leases.drop_lease(workspace)
             return len(rows)
         # Neither learner nor answers keep rows of vectors: all that they keep holds still.
-        self._learner.follow_commit(Place(knowledge.generation, workspace), serial)
+        self._learner.follow_commit(KnowledgePlace(knowledge.generation, workspace), serial)
         if self._own is None:
             self._memory.forget_rows(workspace, (), serial)
         return len(rows)

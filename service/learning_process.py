@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from ingest import pacing
-from ingest.batches import CachedLearner, LearnedBatch, LearnerEndedError, Place
+from ingest.batches import CachedLearner, KnowledgePlace, LearnedBatch, LearnerEndedError
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
 from mongo.records import Cursor, Lease
@@ -36,7 +36,7 @@ _STOP_S = 5.0
 class Order:
     """What the process is to learn."""
 
-    place: Place
+    place: KnowledgePlace
     cursor: Cursor
     most: int
     lease: Lease
@@ -49,7 +49,7 @@ class LearningProcess:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._serials: dict[Place, int] = {}
+        self._serials: dict[KnowledgePlace, int] = {}
         """Of the rows that the process has."""
         self._one_at_a_time = asyncio.Lock()
 
@@ -61,18 +61,17 @@ class LearningProcess:
     async def learn_batch(
         self, knowledge: Knowledge, workspace: str, cursor: Cursor, most: int, lease: Lease
     ) -> LearnedBatch | None:
-        place = Place(knowledge.generation, workspace)
+        place = KnowledgePlace(knowledge.generation, workspace)
         knows_rows = self._serials.pop(place, None) == cursor.serial
         async with self._one_at_a_time:
-            await self._write(Order(place, cursor, most, lease, knows_rows))
-            answer: LearnedBatch | StoreFencedError | None = await self.read_frame()
+            answer = await self._carry_out(Order(place, cursor, most, lease, knows_rows))
         if isinstance(answer, StoreFencedError):
             raise answer
         if answer is not None:
             self._serials[place] = answer.serial
         return answer
 
-    def follow_commit(self, place: Place, serial: int) -> None:
+    def follow_commit(self, place: KnowledgePlace, serial: int) -> None:
         if self._serials.get(place) == serial - 1:
             self._serials[place] = serial
 
@@ -82,6 +81,15 @@ class LearningProcess:
     async def close(self) -> None:
         async with self._one_at_a_time:
             await end_process(self._process, _STOP_S)
+
+    async def _carry_out(self, order: Order) -> LearnedBatch | StoreFencedError | None:
+        try:
+            await self._write(order)
+            answer: LearnedBatch | StoreFencedError | None = await self.read_frame()
+        except asyncio.CancelledError:  # its answer would be taken for that to the next order
+            await end_process(self._process, 0)
+            raise
+        return answer
 
     async def _write(self, order: Order) -> None:
         assert self._process.stdin is not None  # noqa: S101  # it was asked for

@@ -21,7 +21,7 @@ from aftercall.models import Outcome
 from aftercall.tables import gather_values
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, ToolChange, tool_of
 from mongo.protocol import Knowledge, Store
-from mongo.records import Cursor, Row, ToolKey, decode_json
+from mongo.records import Cursor, Row, StateRow, ToolKey, decode_json
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.patterns.clusters import AxisClusters
 from retrieval.knowledge.rows.documents import Document
@@ -420,7 +420,7 @@ class Memory:
     ) -> list[StoredTool]:
         """Return the registered tools of these ids, or the first by id, or all."""
         rows = await self._store.events.read_state(workspace, "tool", ids, limit=limit)
-        return await asyncio.to_thread(lambda: [tool_of(workspace, row) for row in rows])
+        return await asyncio.to_thread(_decode_tools, workspace, rows)
 
     async def read_registry(self, workspace: str) -> Registry:
         """Return all tools and promotions of a workspace."""
@@ -444,12 +444,14 @@ class Memory:
         if self._serials is not None and self._serials.get(workspace) == serial:
             cache = self._rows[KNOWLEDGE.name]
             for key, (known, size) in tools.items():
-                cache.put(workspace, key, cache.get(workspace, key) or known, cache.changes, size)
+                kept = cache.get(workspace, key) or known
+                cache.put(workspace, key, kept, cache.changes, size)
 
     def forget_rows(self, workspace: str, rows: Iterable[tuple[str, str]], serial: int = 0) -> None:
         """Forget rows, by kind and key, that a commit of this serial number changed."""
-        if self._serials is not None and self._serials.get(workspace, 0) == serial - 1:
-            self._serials[workspace] = serial
+        serials = self._serials
+        if serials is not None and serials.get(workspace, 0) == serial - 1:
+            serials[workspace] = serial
         for kind, key in rows:
             if kind in self._rows:
                 self._rows[kind].forget_key(workspace, key)
@@ -552,6 +554,10 @@ class Memory:
         return found
 
 
+def _decode_tools(workspace: str, rows: Iterable[StateRow]) -> list[StoredTool]:
+    return [tool_of(workspace, row) for row in rows]
+
+
 def _decode_rows(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
     read = ((row.key, kind.decode_row(row)) for row in rows)
     return {
@@ -579,8 +585,9 @@ class _Cache(Generic[T]):
 
     def put(self, workspace: str, key: str, value: T | None, seen: int, size: int = 1) -> None:
         """Keep a value, unless something was changed since `changes` was as `seen` states."""
-        if seen == self.changes and self._items.getsizeof((value, size)) <= self._items.maxsize:
-            self._items[workspace, key] = value, size
+        kept = value, size
+        if seen == self.changes and self._items.getsizeof(kept) <= self._items.maxsize:
+            self._items[workspace, key] = kept
 
     def forget_key(self, workspace: str, key: str) -> None:
         self.changes += 1

@@ -13,7 +13,13 @@ from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from bench.history import executions
 from ingest import pacing
-from ingest.batches import BatchLearner, CachedLearner, LearnerByLoad, LearnerEndedError, Place
+from ingest.batches import (
+    BatchLearner,
+    CachedLearner,
+    KnowledgePlace,
+    LearnerByLoad,
+    LearnerEndedError,
+)
 from ingest.intake import Intake
 from mongo.errors import StoreFencedError
 from mongo.protocol import Store
@@ -57,7 +63,7 @@ async def test_it_learns_what_would_be_learned_here(store: Store, process: Learn
     """Also when others commit in between, whether that changes what it has decoded or not."""
     assert await learn_once(store, process) == 100
     serial = await store.knowledge.commit(Commit(WORKSPACE))
-    process.follow_commit(Place(1, WORKSPACE), serial)
+    process.follow_commit(KnowledgePlace(1, WORKSPACE), serial)
     assert await learn_once(store, process) == 100
     await store.knowledge.commit(Commit(WORKSPACE, put=[Row(CALIBRATION, "", b"{}")]))
     assert await learn_once(store, process) == 100
