@@ -21,11 +21,10 @@ _LEVELS = logging.getLevelNamesMapping()
 
 def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Send every log record of the process through our formatter, once per process."""
-    stream = sys.stderr if stream is None else stream
+    handler = _StderrHandler() if stream is None else logging.StreamHandler(stream)
     is_text = settings.format == "text"
     if settings.format == "auto":
-        is_text = stream.isatty()
-    handler = logging.StreamHandler(stream)
+        is_text = handler.stream.isatty()
     handler.setFormatter(TextFormatter() if is_text else JsonFormatter())
     level = _LEVELS[settings.level.upper()]
     root = logging.getLogger()
@@ -36,6 +35,14 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
         logging.getLogger(package).setLevel(level)
     # Its start and stop lines repeat those of `serve`.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to what standard error is now: a notebook may have replaced and closed it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
 
 
 def log_event(

@@ -26,7 +26,7 @@ def main() -> int:
     from mongo.sqlite.knowledge import SqliteKnowledge
     from mongo.sqlite.store import open_sqlite_store
     from retrieval.index import opening
-    from service import learning, rebuild, stores
+    from service import databases, learning, rebuild
 
     async def open_index(*_: Any, **__: Any) -> NoVectors:
         return NoVectors()
@@ -44,7 +44,7 @@ def main() -> int:
     vars(learning)["run_process"] = process
     rebuild.GRACE_S = 1.0
     if "AFTERCALL_MONGO_URI" not in os.environ:
-        vars(stores)["_open_store"] = lambda settings, beside: open_sqlite_store(  # noqa: ARG005
+        vars(databases)["_open_store"] = lambda settings, beside: open_sqlite_store(  # noqa: ARG005
             settings.data.dir, beside=True
         )
         vars(learning)["Indexer"] = lambda **given: Indexer(**{**given, "is_shared": True})
