@@ -1,5 +1,6 @@
 """What all tests share: generated examples are judged by what happens, not by how long it takes."""
 
+import logging
 import os
 import sys
 import tempfile
@@ -46,6 +47,17 @@ def is_roomy(folder: str) -> bool:
 # A sixth of the time is else the disk's: each service syncs what it stores.
 if "TMPDIR" not in os.environ and is_roomy(MEMORY):
     os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command that a test runs here sends the logs of the process where that test looks."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
 
 SERVERS = ("tests.mongo.mongo_server", "tests.retrieval.index.servers")
 
