@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from ingest import pacing
 from ingest.batches import CachedLearner, KnowledgePlace, LearnedBatch, LearnerEndedError
-from mongo.errors import StoreError, StoreFencedError
+from mongo.errors import StoreError
 from mongo.protocol import Knowledge, Store
 from mongo.records import Cursor, Lease
 from service.databases import opened_store
@@ -30,6 +30,8 @@ from service.settings import Settings
 _LENGTH_BYTES = 8
 _START_S = 60.0
 _STOP_S = 5.0
+_ANSWER_S = 120.0
+"""For a batch, which takes some 3 s: a process that hangs longer is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class LearningProcess:
         knows_rows = self._serials.pop(place, None) == cursor.serial
         async with self._one_at_a_time:
             answer = await self._carry_out(Order(place, cursor, most, lease, knows_rows))
-        if isinstance(answer, StoreFencedError):
+        if isinstance(answer, StoreError):
             raise answer
         if answer is not None:
             self._serials[place] = answer.serial
@@ -82,10 +84,15 @@ class LearningProcess:
         async with self._one_at_a_time:
             await end_process(self._process, _STOP_S)
 
-    async def _carry_out(self, order: Order) -> LearnedBatch | StoreFencedError | None:
+    async def _carry_out(self, order: Order) -> LearnedBatch | StoreError | None:
         try:
             await self._write(order)
-            answer: LearnedBatch | StoreFencedError | None = await self.read_frame()
+            answer: LearnedBatch | StoreError | None = await asyncio.wait_for(
+                self.read_frame(), _ANSWER_S
+            )
+        except TimeoutError as error:
+            await end_process(self._process, 0)
+            raise LearnerEndedError(f"it did not answer in {_ANSWER_S:g} s") from error
         except asyncio.CancelledError:  # its answer would be taken for that to the next order
             await end_process(self._process, 0)
             raise
@@ -160,13 +167,13 @@ async def _serve(settings: Settings, source: BinaryIO, out: BinaryIO) -> None:
         learner = CachedLearner(store.events)
         _send(out, "ready")
         while (order := await asyncio.to_thread(_read_order, source)) is not None:
-            knowledge = await _current_generation(store, order.place.generation)
             learner.take_up(order.place, order.cursor.serial if order.knows_rows else None)
             try:
+                knowledge = await _current_generation(store, order.place.generation)
                 learned = await learner.learn_batch(
                     knowledge, order.place.workspace, order.cursor, order.most, order.lease
                 )
-            except StoreFencedError as error:
+            except StoreError as error:  # the service tries again, as after its own
                 _send(out, error)
             else:
                 _send(out, learned)

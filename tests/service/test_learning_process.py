@@ -26,6 +26,7 @@ from mongo.protocol import Store
 from mongo.records import Commit, Cursor, Lease, Row
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.knowledge.memory import CALIBRATION
+from service import learning_process
 from service.learning_process import LearningProcess, start_learning_process
 from tests.ingest.histories import WORKSPACE, differences
 from tests.service.running_service import hashing_settings
@@ -108,6 +109,17 @@ async def test_a_killed_process_loses_nothing(store: Store, process: LearningPro
     while await learn_once(store, learner):
         pass
     assert await differences(store) == []
+
+
+async def test_a_process_that_hangs_is_killed(
+    store: Store, process: LearningProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service goes on without it."""
+    monkeypatch.setattr(learning_process, "_ANSWER_S", 0.5)
+    os.kill(process.pid, signal.SIGSTOP)
+    with pytest.raises(LearnerEndedError, match="did not answer"):
+        await learn_once(store, process)
+    assert await learn_once(store, CachedLearner(store.events)) == 100
 
 
 async def test_it_lives_as_long_as_there_is_much_to_learn(store: Store, tmp_path: Path) -> None:
