@@ -1,11 +1,9 @@
 """Laws of what was learned before: evidence, separation and knowledge."""
 
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, pairwise
-from typing import Any
 
 from aftercall.change_classes import ORDER
 from aftercall.models import Suggestion, ToolAnnotations
@@ -14,6 +12,7 @@ from bench.quality.laws.case import Case, Past
 from bench.quality.laws.dialects import refusal
 from bench.quality.laws.law import Same, Variation, first_broken
 from bench.quality.trial import Json
+from bench.quality.worlds import read_texts
 from retrieval.knowledge.values.scalars import same_value
 
 _FEW, _MANY = (0, 1, 2, 4, 8, 16), (16, 100)
@@ -233,16 +232,4 @@ def _is_wrong(reply: Reply) -> bool:
 
 
 def _is_one_of(call: Json, right: tuple[Json, ...]) -> bool:
-    return any(same_value(_read(call), _read(each)) for each in right)
-
-
-def _read(value: Any) -> Any:
-    """The value with JSON texts read: how one is written is not what is meant."""
-    if isinstance(value, dict):
-        return {name: _read(each) for name, each in value.items()}
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
+    return any(same_value(read_texts(call), read_texts(each)) for each in right)
