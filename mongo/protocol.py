@@ -90,6 +90,9 @@ class EventLog(Protocol):
     async def read_schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         """Return those of the input schemas that are known, by their hash."""
 
+    async def find_newest(self, workspace: str) -> int:
+        """Return the position of the newest event, of any kind; 0 without one."""
+
     async def read_heads(self) -> dict[str, Head]:
         """Return how far the log of each workspace goes; cheap enough to be asked all the time."""
 

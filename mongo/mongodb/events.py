@@ -215,6 +215,12 @@ class MongoEvents(Part):
         return {row["hash"]: json.loads(row["data"]) async for row in rows}
 
     @guard_method
+    async def find_newest(self, workspace: str) -> int:
+        rows = self._db.log.find({"workspace": workspace}, {"position": 1})
+        newest = await rows.sort("position", -1).limit(1).to_list()
+        return newest[0]["position"] if newest else 0
+
+    @guard_method
     async def read_heads(self) -> dict[str, Head]:
         rows = await self._db.heads.find({}, _WITHOUT_BODY).to_list()
         heads = await asyncio.gather(*(_read_head(self._db, row) for row in rows))

@@ -20,6 +20,9 @@ position, kind, id, server, tool, session, principal, received, content_hash, sc
 _LARGE = 1024
 """Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
 
+_FEW_EVENTS, _FEW_IDS = 200, 4
+"""What is read sooner than another thread has begun: 0.1 ms."""
+
 
 class _Arrival(NamedTuple):
     workspace: str
@@ -57,7 +60,8 @@ class SqliteEvents(FileUser):
         """.replace(" id,", " e.id,")  # noqa: S608
         parameters = (json.dumps(list(ids)), workspace, kind)
         return await self._readers.run(
-            lambda c: [_event_of(workspace, row) for row in c.execute(query, parameters)]
+            lambda c: [_event_of(workspace, row) for row in c.execute(query, parameters)],
+            here=len(ids) <= _FEW_IDS,
         )
 
     async def latest_events(
@@ -98,7 +102,10 @@ class SqliteEvents(FileUser):
             return found if sessions is None else sorted(found, key=lambda e: -e.position)
 
         # The calls of one session are few, and an answer waits for them.
-        return await self._readers.run(read, here=sessions is not None and len(sessions) == 1)
+        is_short = sessions is not None and len(sessions) == 1
+        if after is not None and not is_short:
+            is_short = await self.find_newest(workspace) - after <= _FEW_EVENTS
+        return await self._readers.run(read, here=is_short)
 
     async def read_state(
         self,
@@ -136,6 +143,13 @@ class SqliteEvents(FileUser):
         return await self._readers.run(
             lambda c: {name: json.loads(data) for name, data in c.execute(query, parameters)}
         )
+
+    async def find_newest(self, workspace: str) -> int:
+        query = "SELECT position FROM heads WHERE workspace = ?"
+        row = await self._readers.run(
+            lambda c: c.execute(query, (workspace,)).fetchone(), here=True
+        )
+        return row[0] if row else 0
 
     async def read_heads(self) -> dict[str, Head]:
         query = """

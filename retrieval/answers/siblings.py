@@ -72,8 +72,10 @@ def sibling_of(
     said = words_of_text(signature)
     best: tuple[float, SignatureKnowledge] | None = None
     for each in list(known.signatures.values())[-_MAX_SIGNATURES:]:
+        if all(e.followed for e in each.examples):
+            continue
         share = _shared_ratio(said, words_of_text(each.signature))
-        if any(not e.followed for e in each.examples) and share >= _ALIKE:
+        if share >= _ALIKE:
             best = max(best or (0.0, each), (share, each), key=lambda pair: pair[0])
     if best is None:
         return None

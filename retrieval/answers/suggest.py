@@ -219,7 +219,8 @@ class Suggester:
             session=cache(lambda: session_calls(session.result()[::-1])),
         )  # fmt: skip
         if call.parameters_known and not _has_lesson(case):
-            case = replace(case, siblings=await self._siblings(tool, case))
+            siblings = await self._siblings(tool, case)
+            case = replace(case, siblings=siblings) if siblings else case
         with stage("suggest.read_context"):
             call_context = await self._call_context(
                 tool, call, reading, case, knowledge, registered, annotations

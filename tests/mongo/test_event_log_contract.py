@@ -166,6 +166,21 @@ async def test_the_latest_of_a_kind_come_newest_first(store: Store) -> None:
     assert len(await of(WORKSPACE, "mark", 100)) == 12
 
 
+async def test_the_newest_event_is_of_any_kind(store: Store) -> None:
+    """Of its workspace; what is above a position is found among few events, and among many."""
+    log = store.events
+    assert await log.find_newest(WORKSPACE) == 0
+    await log.append(WORKSPACE, [make_event(1), make_event(2, "mark")])
+    await log.append("elsewhere", [make_event(n) for n in range(9)])
+    latest = (await log.latest_events(WORKSPACE, "mark", 1))[0].position
+    assert await log.find_newest(WORKSPACE) == latest
+    await log.append(WORKSPACE, [make_event(n, tool=SEARCH) for n in range(10, 320)])
+    for above in (latest, (await read_all(log))[-5].position):
+        found = await log.latest_events(WORKSPACE, "execution", 2, tool=SEARCH, after=above)
+        assert ids(found) == ["id-319", "id-318"]
+    assert await log.find_newest(WORKSPACE) == found[0].position
+
+
 async def test_an_input_schema_is_kept_once_by_its_hash(store: Store) -> None:
     """Unknown ones are left out; a workspace has its own."""
     await store.events.append(WORKSPACE, [make_event(1, with_schema=True), make_event(2)])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from aftercall.json_values import JsonValue
+from aftercall.tables import gather_values
 from retrieval import compiled, read_word_table
 from retrieval.knowledge.reading.embedded import MAX_LITERAL
 from retrieval.knowledge.reading.unwrap import Complaint, Position, complaints_of
@@ -172,6 +173,8 @@ class Phrase:
     cues: tuple[str, ...]
     types: tuple[JsonType, ...]
     format: str | None
+    of_validator: bool
+    """Whether it is a validator's sentence, as its makers wrote it."""
     stops: bool
 
 
@@ -186,6 +189,7 @@ def _make_phrase(row: dict[str, Any]) -> Phrase:
         tuple(row["cues"]),
         tuple(row.get("types", ())),
         row.get("format"),
+        "dialect" in row,
         row.get("dialect") in _STOPPING,
     )
 
@@ -193,10 +197,30 @@ def _make_phrase(row: dict[str, Any]) -> Phrase:
 _TABLE = read_word_table("knowledge/reading/phrases.toml")
 PHRASES = {family: tuple(map(_make_phrase, rows)) for family, rows in _TABLE["families"].items()}
 """Phrases by family, in the order in which they are tried."""
-_ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
-_FORMS = tuple(map(_make_phrase, _DIALECTS["forms"]))
+
+
+class _Phrases:
+    """Phrases by their cues, so that few of them are tried on a text."""
+
+    def __init__(self, phrases: Iterable[Phrase]) -> None:
+        self._phrases = tuple(phrases)
+        self._by_cue = gather_values(
+            (cue, number) for number, each in enumerate(self._phrases) for cue in each.cues
+        )
+
+    def match_text(self, text: str) -> Iterator[tuple[str, Fault]]:
+        """Yield the faults that the phrases see in a text, each with its words, in their order."""
+        low = text.lower()
+        hinted = {n for cue, of_cue in self._by_cue.items() if cue in low for n in of_cue}
+        for phrase in map(self._phrases.__getitem__, sorted(hinted)):
+            for match in compiled(phrase.pattern).finditer(text):
+                for fault in _faults_of(phrase, match):
+                    yield match[0], replace(fault, is_first=True) if phrase.stops else fault
+
+
+_ALL_PHRASES = _Phrases(phrase for family in PHRASES.values() for phrase in family)
+_FORMS = _Phrases(map(_make_phrase, _DIALECTS["forms"]))
 """Sentences of validators, which win over phrases of any tool."""
-_CUES = frozenset(cue for phrase in (*_ALL_PHRASES, *_FORMS) for cue in phrase.cues)
 
 
 def _invert_names(names: dict[str, list[str]]) -> dict[str, Any]:
@@ -217,10 +241,11 @@ _INSTANCE = re.compile(
 
 def _of_complaint(complaint: Complaint) -> list[Fault]:
     """Return the faults that the forms of dialects see in a complaint, at its place."""
-    for text, at in ((complaint.text, complaint.at), (complaint.whole, ())):
+    ways = [(complaint.text, complaint.at), (complaint.whole, ())]
+    for text, at in dict.fromkeys(ways):
         rest = text
         found = []
-        for match, fault in _match_phrases(_FORMS, text):
+        for match, fault in _FORMS.match_text(text):
             rest = rest.replace(match, " ")
             keeps = complaint.is_weak and fault.path
             found.append(fault if keeps else put_at(at, fault))
@@ -274,7 +299,7 @@ _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re
 
 def read_at(place: Path, text: str) -> list[Fault]:
     """Return what a text states of the value at a place, which it may name or not."""
-    formed = [put_at(place, fault) for _, fault in _match_phrases(_FORMS, text)]
+    formed = [put_at(place, fault) for _, fault in _FORMS.match_text(text)]
     if formed:
         return formed
     clear = [
@@ -314,33 +339,18 @@ def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
     return kept
 
 
-def _match_phrases(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
-    """Yield the faults that phrases see in a text, each with its words."""
-    low = text.lower()
-    for phrase in phrases:
-        if any(cue in low for cue in phrase.cues):
-            for match in compiled(phrase.pattern).finditer(text):
-                for fault in _faults_of(phrase, match):
-                    yield match[0], replace(fault, is_first=phrase.stops)
-
-
 def read_text(message: str) -> Iterator[Fault]:
     """Yield the faults that the phrases of a message name, in the order of the phrases."""
-    low = message.lower()
     # Where in the call jsonschema's full text states that the fault lies.
     instance = _INSTANCE.search(message) if "On instance[" in message else None
     at = re.findall(r"\[(\d+|'[^']+')\]", instance["place"]) if instance else []
     place = tuple(int(part) if part.isdecimal() else part.strip("'") for part in at)
     known = _printed_names(message) if instance else ()
-    said = {cue for cue in _CUES if cue in low}
-    for phrase in _ALL_PHRASES:
-        if not said.isdisjoint(phrase.cues):
-            for match in compiled(phrase.pattern).finditer(message):
-                for fault in _faults_of(phrase, match):
-                    above = fault.path if fault.kind in ("missing", "unexpected") else ()
-                    if fault.kind == "unexpected":
-                        fault = replace(fault, known=fault.known or known)  # noqa: PLW2901
-                    yield replace(fault, path=(*place, *above)) if place else fault
+    for _, fault in _ALL_PHRASES.match_text(message):
+        above = fault.path if fault.kind in ("missing", "unexpected") else ()
+        if fault.kind == "unexpected":
+            fault = replace(fault, known=fault.known or known)  # noqa: PLW2901
+        yield replace(fault, path=(*place, *above)) if place else fault
 
 
 _PRINTED_SCHEMA = re.compile(
@@ -410,7 +420,7 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
         case kind:
             value = groups.get("value")
             near = groups.get("near")
-            if value is not None and phrase in _FORMS:
+            if value is not None and phrase.of_validator:
                 value = _unquote_value(value)
             if index := groups.get("index"):
                 place = (*place, int(index))

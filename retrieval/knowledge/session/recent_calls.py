@@ -158,8 +158,7 @@ class RecentCalls:
         known = self._tools.get(tool)
         if known is None or known.depth < most:
             known = _OfTool(most)
-        newest = await self._log.latest_events(tool.workspace, "execution", 1)
-        head = newest[0].position if newest else 0
+        head = await self._log.find_newest(tool.workspace)
         if head > known.scanned:
             reach = 0 if most >= MAX_READ else max(0, head - _WITHIN)
             found = await self._find_newer(tool, max(known.scanned, reach), most)
@@ -186,9 +185,9 @@ class RecentCalls:
             events = await self._log.latest_events(
                 tool.workspace, "execution", limit, tool=tool, before=before, after=position
             )
-            found += await asyncio.to_thread(_read_calls, events)
             if not events:
                 break
+            found += await asyncio.to_thread(_read_calls, events)
             before = events[-1].position
             size += sum(len(event.data) for event in events)
         return found[::-1]
