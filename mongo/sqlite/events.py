@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.files import FileUser, bound_rows, insert_rows, named_tool
+from mongo.sqlite.calls import LATEST, LatestCalls
+from mongo.sqlite.files import (
+    FileUser,
+    GroupCommitWriter,
+    ReadPool,
+    bound_rows,
+    insert_rows,
+    named_tool,
+)
 
 _COLUMNS = """
 position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
@@ -32,6 +40,10 @@ class _Arrival(NamedTuple):
 
 class SqliteEvents(FileUser):
     """As `mongo.protocol.EventLog`."""
+
+    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
+        super().__init__(writer, readers)
+        self._calls = LatestCalls()
 
     async def append(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
@@ -75,6 +87,11 @@ class SqliteEvents(FileUser):
         before: int | None = None,
         after: int | None = None,
     ) -> list[Event]:
+        is_short = sessions is not None and len(sessions) == 1  # their calls are few
+        if after is not None and tool is not None and kind == "execution" and sessions is None:
+            newest = await self.find_newest(workspace)
+            if after >= newest - LATEST:
+                return await self._latest_calls(tool, newest, after, before, limit)
         where, parameters = ["workspace = ?", "kind = ?"], [workspace, kind]
         if tool is not None:
             where += ["server = ?", "tool = ?"]
@@ -101,11 +118,32 @@ class SqliteEvents(FileUser):
                 found += bound_rows((_event_of(workspace, row) for row in rows), limit)
             return found if sessions is None else sorted(found, key=lambda e: -e.position)
 
-        # The calls of one session are few, and an answer waits for them.
-        is_short = sessions is not None and len(sessions) == 1
-        if after is not None and not is_short:
-            is_short = await self.find_newest(workspace) - after <= _FEW_EVENTS
         return await self._readers.run(read, here=is_short)
+
+    async def _latest_calls(
+        self, tool: ToolKey, newest: int, after: int, before: int | None, limit: int
+    ) -> list[Event]:
+        """Return calls of a tool among the latest events, newest first."""
+        positions = await self._readers.run(
+            lambda c: self._calls.find_positions(
+                c, tool, newest, after=after, before=before, limit=limit
+            ),
+            here=self._calls.count_unread(tool.workspace, newest) <= _FEW_EVENTS,
+        )
+        if not positions:
+            return []
+        query = f"""
+        SELECT {_COLUMNS} FROM events
+        WHERE workspace = ? AND position IN (SELECT value FROM json_each(?))
+        ORDER BY position DESC
+        """  # noqa: S608
+        asked = tool.workspace, json.dumps(positions)
+        return await self._readers.run(
+            lambda c: bound_rows(
+                (_event_of(tool.workspace, row) for row in c.execute(query, asked)), limit
+            ),
+            here=len(positions) <= _FEW_IDS,
+        )
 
     async def read_state(
         self,
