@@ -20,7 +20,7 @@ async def test_they_are_those_of_the_whole_log(
     """While others record, after what was erased, and before what is kept in memory begins."""
     monkeypatch.setattr(calls, "LATEST", _LATEST)
     monkeypatch.setattr(events, "LATEST", _LATEST)
-    rng, number = random.Random(seed), 0
+    rng, number = random.Random(seed), 0  # noqa: S311
     async with closing(await open_sqlite_store(tmp_path)) as store:
         log = store.events
         for _ in range(25):

@@ -22,14 +22,9 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.knowledge.reading.category import CODES, UNREAD, categorise_error, code_within
+from retrieval.knowledge.reading.complaints import of_alternatives, read_complaints
 from retrieval.knowledge.reading.embedded import embedded_json
-from retrieval.knowledge.reading.faults import (
-    Fault,
-    is_written_number,
-    of_alternatives,
-    read_complaints,
-    read_text,
-)
+from retrieval.knowledge.reading.faults import Fault, is_written_number, read_text
 from retrieval.knowledge.reading.places import faults_of_others, place_fault
 from retrieval.knowledge.reading.signature import (
     inner_text,

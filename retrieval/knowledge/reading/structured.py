@@ -10,6 +10,7 @@ from typing import Any
 
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval import read_word_table
+from retrieval.knowledge.reading.complaints import read_at, read_complaints
 from retrieval.knowledge.reading.faults import (
     FORMATS,
     Fault,
@@ -17,8 +18,6 @@ from retrieval.knowledge.reading.faults import (
     beyond_bound,
     json_types,
     path_of,
-    read_at,
-    read_complaints,
     read_number,
     read_text,
 )
