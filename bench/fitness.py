@@ -30,7 +30,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 
@@ -62,6 +62,7 @@ from retrieval.knowledge.memory import (
 )
 from retrieval.knowledge.rows.documents import Document
 from retrieval.knowledge.rows.log import count_rows
+from service.stores import STORE_FACT
 
 ROOT = Path(__file__).parents[1]
 
@@ -201,7 +202,10 @@ async def fill(data: Path, tool_count: int, failure_count: int) -> dict[str, Any
     store = await open_sqlite_store(data)
     embedder = await open_embedder("all-MiniLM-L6-v2", cache_size=0, threads=DEFAULT_THREADS)
     index = await EdgeIndex.open(
-        data / FIRST_INDEX, dimension=embedder.dimension, fingerprint=embedder.fingerprint
+        data / FIRST_INDEX,
+        dimension=embedder.dimension,
+        fingerprint=embedder.fingerprint,
+        owner=await store.metadata.keep_fact(STORE_FACT, uuid4().hex),
     )
     indexer = Indexer(store=store, memory=Memory(store), index=index, embedder=embedder)
     try:
