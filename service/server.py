@@ -115,7 +115,8 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
         executions, suggestions, hooks, fitness, health, corrections, recommendations, tools,
         promotions, known_tools, statistics, reflection, patterns, keys, workspaces, status,
     ):  # fmt: skip
-        app.include_router(topic.router)
+        # Not `include_router`: it makes each route once more, at the first request.
+        app.router.routes += topic.router.routes
     install_mcp(app, settings)
     if settings.server.dashboard:
         install_dashboard(app, settings, lifecycle)

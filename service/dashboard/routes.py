@@ -282,7 +282,7 @@ def install_dashboard(app: FastAPI, settings: Settings, lifecycle: Lifecycle) ->
         get = inside.signed_in(partial(inside.get, page))
         for path in (page.path, "") if page.path == "/" else (page.path,):
             router.add_api_route(path, get, methods=["GET"])
-    app.include_router(router)
+    app.router.routes += router.routes
 
 
 async def _read_form(request: Request) -> dict[str, str]:
