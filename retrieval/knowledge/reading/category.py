@@ -13,6 +13,7 @@ from typing import Any
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
+from aftercall.secret_names import lower_text
 from retrieval import compiled, read_word_table
 
 _READ = 1_200
@@ -197,7 +198,7 @@ _REFUSALS = read_word_table("knowledge/reading/refusals.toml")
 _FORMS = [
     (pattern, str(row["kind"])) for row in _REFUSALS["refusals"] for pattern in row["patterns"]
 ]
-_NOT_OF_THE_MATTER = _one_of(_REFUSALS["others"]["patterns"], re.IGNORECASE)
+_NOT_OF_THE_MATTER = _one_of(_REFUSALS["others"]["patterns"])
 _REFUSAL_READ = 1_000
 
 
@@ -220,7 +221,9 @@ def refusal_of(message: str) -> Refusal | None:
 
 @lru_cache(maxsize=1024)
 def _refusal_of(text: str) -> Refusal | None:
-    if _NOT_OF_THE_MATTER.search(text):
+    low = lower_text(text)  # a search without regard to case takes three times as long
+    if _NOT_OF_THE_MATTER.search(low):
         return None
-    found = ((compiled(form, re.IGNORECASE).search(text), kind) for form, kind in _FORMS)
-    return next((Refusal(kind, said[0].strip(" .;:")) for said, kind in found if said), None)
+    found = ((compiled(form).search(low), kind) for form, kind in _FORMS)
+    said = ((text[slice(*match.span())], kind) for match, kind in found if match)
+    return next((Refusal(kind, words.strip(" .;:")) for words, kind in said), None)
