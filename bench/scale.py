@@ -1,6 +1,6 @@
 """How the embedded service grows: `/suggest` from 10 k to 1 M executions, nightly, rebuild.
 
-    python -m bench.scale [--small DIR --large DIR] [--quick] [--write]
+    python -m bench.scale [--small DIR --large DIR] [--quick] [--write | --only near|rebuild]
 
 Fills a small and a large data folder with the history of `bench/history.py` through a real
 `aftercall serve` (the large one takes a quarter of an hour), unless folders that are filled are
@@ -10,9 +10,11 @@ named: those are copied and stay as they are. Then
   machine does meets both: the ratio of the medians is the figure;
 - `aftercall nightly` runs over the large one, in a process of its own whose memory is watched;
 - `aftercall rebuild` runs over a store of many distinct documents, and the embedder is timed over
-  the very texts that it had to embed, by itself, in the same run.
+  the very texts that it had to embed, by itself, in the same run;
+- `aftercall nightly` runs over failures of one tool in a hundred wordings that are alike.
 
-`--write` puts `scale.md` and `scale.json` into `docs/figures/`.
+`--only` measures one of the last two and prints it as JSON. `--write` puts `scale.md` and
+`scale.json` into `docs/figures/`.
 """
 
 import argparse
@@ -45,6 +47,12 @@ ROUNDS, QUESTIONS, WARM_UP = 8, 50, 400
 """Questions a round; and before, until each of 200 tools was asked about: the first time that is
 asked about one, what is known of it is read and decoded, which is not what is compared here."""
 FIGURES = ROOT / "docs" / "figures"
+WHO = ("the worker", "the scheduler", "the database", "the cache", "the index", "the gateway",
+       "the proxy", "the mailbox", "the calendar", "the upstream service")  # fmt: skip
+WHAT = ("could not be reached", "refused the connection", "closed the stream", "has no leader",
+        "returned an empty page", "rejected the certificate", "lost the lock", "ran out of slots",
+        "is being migrated", "dropped the request")  # fmt: skip
+"""Of the failures whose wordings are near one another."""
 
 Json = dict[str, Any]
 
@@ -118,11 +126,15 @@ def nightly(large: Path, executions: int) -> Json:
 
 def many_documents(folder: Path, documents: int) -> Path:
     """A data folder of executions that share as little as executions can."""
-    data = folder / "data-documents"
     say(f"recording executions of about {documents:,} distinct documents")
-    with serving(data, folder / "documents.log") as service:
+    return recorded(folder / "data-documents", _distinct(documents // 2))
+
+
+def recorded(data: Path, executions: Iterator[Json]) -> Path:
+    """A data folder of executions that are learned from, and have their vectors."""
+    with serving(data, data.with_suffix(".log")) as service:
         connection = service.connect()
-        for batch in batches(_distinct(documents // 2), 500):
+        for batch in batches(executions, 500):
             connection.request(
                 "POST", "/executions", json.dumps(batch), {"content-type": "application/json"}
             )
@@ -188,6 +200,29 @@ def _distinct(count: int) -> Iterator[Json]:
         yield execution | {"toolName": f"{execution['toolName']}_{number}"}
 
 
+def near_patterns(folder: Path) -> Json:
+    """Seconds of two nightly runs over failures of one tool that many causes word alike."""
+    say("recording failures in wordings that are near one another")
+    data = recorded(folder / "data-near", _near_failures(30 * len(WHO) * len(WHAT)))
+    done, again = (run_watched("nightly", "--json", "--data-dir", str(data)) for _ in range(2))
+    return {
+        "wordings": len(WHO) * len(WHAT),
+        "seconds": done.seconds,
+        "report": json.loads(done.output),
+        "again": {"seconds": again.seconds, "report": json.loads(again.output)},
+    }
+
+
+def _near_failures(count: int) -> Iterator[Json]:
+    called = history.executions(count, seed=29)
+    for number, execution in enumerate(called):
+        who, what = WHO[number % len(WHO)], WHAT[number // len(WHO) % len(WHAT)]
+        error = {"type": "RuntimeError", "message": f"{who} {what} while the page was loaded"}
+        rest = {name: each for name, each in execution.items() if name != "result"}
+        yield rest | {"serverName": "pages", "toolName": "fetch", "outcome": "failure",
+                      "error": error}  # fmt: skip
+
+
 def batches(records: Iterator[Json], size: int) -> Iterator[list[Json]]:
     """Yield the records in lists of a size; the last may be shorter."""
     batch: list[Json] = []
@@ -203,7 +238,7 @@ def batches(records: Iterator[Json], size: int) -> Iterator[list[Json]]:
 def page(figures: Json) -> str:
     """The Markdown page: asked and measured."""
     grown, night, again = figures["growth"], figures["nightly"], figures["rebuild"]
-    ms = grown["ms"]
+    ms, near = grown["ms"], figures["near"]
 
     def both(kind: str) -> str:
         small, large = ms[kind]["small"]["p50"], ms[kind]["large"]["p50"]
@@ -221,6 +256,8 @@ def page(figures: Json) -> str:
         (f"rebuild of {again['documents']:,} distinct documents from {again['executions']:,} "
          "executions", f"{limit:,.0f}/s (3,000 or the embedder's limit)",
          f"{again['perSecond']:,.0f}/s ({again['share']:.0%} of the embedder alone)"),
+        (f"nightly over {near['wordings']} near wordings of one tool's failures; the night after",
+         "at most 2 s", f"{near['seconds']:.1f} s; {near['again']['seconds']:.1f} s"),
     ]  # fmt: skip
     nights = [night["report"]["steps"], night["again"]["report"]["steps"]]
     lines = [
@@ -260,11 +297,18 @@ def main() -> None:
     parser.add_argument("--small", type=Path, help=f"a data folder with {SMALL:,} executions")
     parser.add_argument("--large", type=Path, help=f"a data folder with {LARGE:,} executions")
     parser.add_argument("--quick", action="store_true", help="a fiftieth, for trying it out")
+    parser.add_argument("--only", choices=("near", "rebuild"), help="measure nothing else")
     parser.add_argument("--write", action="store_true", help="write docs/figures/scale.*")
     args = parser.parse_args()
     scale = 50 if args.quick else 1
     with tempfile.TemporaryDirectory(prefix="aftercall-scale-") as name:
         folder = Path(name)
+        if args.only == "near":
+            print(json.dumps(near_patterns(folder), indent=1))
+            return
+        if args.only == "rebuild":
+            print(json.dumps(rebuilding(many_documents(folder, 20_000 // scale)), indent=1))
+            return
         small = filled(folder, SMALL // scale, args.small)
         large = filled(folder, LARGE // scale, args.large)
         say("asking both in turns")
@@ -273,6 +317,7 @@ def main() -> None:
             "growth": grown,
             "nightly": nightly(large, grown["executions"]["large"]),
             "rebuild": rebuilding(many_documents(folder, 20_000 // scale)),
+            "near": near_patterns(folder),
         }
     text = page(figures)
     print(text)
