@@ -14,6 +14,7 @@ from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
 from mongo.sqlite.calls import LATEST, LatestCalls
 from mongo.sqlite.files import (
+    FEW,
     FileUser,
     GroupCommitWriter,
     ReadPool,
@@ -28,8 +29,8 @@ position, kind, id, server, tool, session, principal, received, content_hash, sc
 _LARGE = 1024
 """Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
 
-_FEW_EVENTS, _FEW_IDS = 200, 4
-"""What is read sooner than another thread has begun: 0.1 ms."""
+_FEW_EVENTS = 200
+"""Whose tools are read sooner than another thread has begun: 0.1 ms."""
 
 
 class _Arrival(NamedTuple):
@@ -73,7 +74,7 @@ class SqliteEvents(FileUser):
         parameters = (json.dumps(list(ids)), workspace, kind)
         return await self._readers.run(
             lambda c: [_event_of(workspace, row) for row in c.execute(query, parameters)],
-            here=len(ids) <= _FEW_IDS,
+            here=len(ids) <= FEW,
         )
 
     async def latest_events(
@@ -142,7 +143,7 @@ class SqliteEvents(FileUser):
             lambda c: bound_rows(
                 (_event_of(tool.workspace, row) for row in c.execute(query, asked)), limit
             ),
-            here=len(positions) <= _FEW_IDS,
+            here=len(positions) <= FEW,
         )
 
     async def read_state(

@@ -266,6 +266,11 @@ def _open_connection(uri: str) -> sqlite3.Connection:
     )
 
 
+FEW = 30
+"""Rows or events that are read on the event loop: at most some 0.4 ms. The way to a thread and back
+takes as long beside recording."""
+
+
 class ReadPool:
     """Runs queries off the event loop; each sees all that was committed before it began."""
 

@@ -67,7 +67,8 @@ class SqliteKnowledge(files.FileUser):
         """  # noqa: S608  # the columns are ours
         parameters = (json.dumps(list(keys)), workspace, kind)
         return await self._readers.run(
-            lambda c: [_row_of(workspace, row) for row in c.execute(query, parameters)]
+            lambda c: [_row_of(workspace, row) for row in c.execute(query, parameters)],
+            here=len(keys) <= files.FEW,  # an answer waits for them
         )
 
     async def scan_rows(

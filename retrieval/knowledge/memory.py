@@ -185,8 +185,9 @@ _MAX_WORKSPACES = 20
 _CHANGES = 8
 """Changes of the tools of one name that are read at a time: mostly none waits to be learned."""
 
-_LONG = 20_000
-"""Bytes of rows that are decoded in a thread: some 0.2 ms."""
+_LONG = 150_000
+"""Bytes of rows that are decoded in a thread: some 2 ms. Beside recording the way to a thread and
+back takes as long."""
 
 _NO_CLUSTERS = AxisClusters()
 """The same one each time: what was made of it is known to hold still."""

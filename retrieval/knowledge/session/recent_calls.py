@@ -36,6 +36,8 @@ _WITHIN = 20_000
 _MAX_BYTES = 16 << 20
 _PAGES = (50, 200)
 """Events of the reads one after the other: mostly there is little that is new."""
+_FEW = 30
+"""Calls of 40 us each, as long as the way to a thread and back beside recording."""
 _MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
 """Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
 that have most, and any number that have few. Read again, a tool of 500 calls takes some 70 ms."""
@@ -164,7 +166,7 @@ class RecentCalls:
             found = await self._find_newer(tool, max(known.scanned, reach), most)
             if found:
                 calls = [*known.calls.values(), *found]
-                known = await asyncio.to_thread(_keep_calls, calls, known.depth)
+                known = _keep_calls(calls, known.depth)
                 head = max(head, found[-1].position)
             known.scanned = head
             self._tools[tool] = known
@@ -187,7 +189,10 @@ class RecentCalls:
             )
             if not events:
                 break
-            found += await asyncio.to_thread(_read_calls, events)
+            if len(events) <= _FEW:
+                found += _read_calls(events)
+            else:
+                found += await asyncio.to_thread(_read_calls, events)
             before = events[-1].position
             size += sum(len(event.data) for event in events)
         return found[::-1]
