@@ -28,21 +28,40 @@ _MAX_HOURS = 48
 """Hours of the longest window of dates that is shown hour by hour."""
 
 
-class _Sums(TTLCache[Hashable, list[CounterSum]]):
+_MAX_SUMS = 40_000
+"""Sums that are kept of each kind, some 8 MiB: 500 tools, of which five windows are shown, have
+half as many."""
+_OVERHEAD = 20
+"""What an answer takes without its sums, in sums."""
+
+
+class _SumsCache(TTLCache[Hashable, list[CounterSum]]):
+    """Answers of the store, bounded by how many sums there are in them."""
+
+    def __init__(self, ttl: float) -> None:
+        super().__init__(maxsize=_MAX_SUMS, ttl=ttl, getsizeof=lambda sums: len(sums) + _OVERHEAD)
+
+    def keep(self, key: Hashable, sums: list[CounterSum]) -> None:
+        """Keep an answer, if it is not too large."""
+        if self.getsizeof(sums) <= self.maxsize:
+            self[key] = sums
+
+
+class _Sums(_SumsCache):
     """The sums that the store returned: pages of many viewers ask for the same each second.
 
     Later calls are never left out, for each key names what was learned.
     """
 
     def __init__(self) -> None:
-        super().__init__(maxsize=512, ttl=5)
+        super().__init__(ttl=5)
 
 
-class _PastSums(TTLCache[Hashable, list[CounterSum]]):
+class _PastSums(_SumsCache):
     """Sums of hours that are over; they hold as long as no more is counted in those hours."""
 
     def __init__(self) -> None:
-        super().__init__(maxsize=256, ttl=3600)
+        super().__init__(ttl=3600)
 
 
 class _TopTools(TTLCache[Hashable, list[ToolKey]]):
@@ -133,7 +152,7 @@ class WindowHours:
             closed = await past.read(seen, names, by, tools)
             if knowledge.generation != generation:  # these are of the one after it
                 return await self.read_sums(names, by, tools)
-            past_sums[key] = closed
+            past_sums.keep(key, closed)
         if rest.first > rest.last:
             return closed
         opened = await rest.read(seen, names, by, tools)
@@ -166,7 +185,7 @@ class WindowHours:
             found = await context.store.counters.sum_counters(
                 workspace, names, since=self.first, until=self.last, by=by, tools=tools
             )
-            kept[key] = found
+            kept.keep(key, found)
         return found
 
     async def by_name(self, *names: str, prefix: str = "") -> Counter[str]:
@@ -213,7 +232,8 @@ class WindowHours:
     ) -> dict[ToolKey, Counter[str]]:
         """Return sums of counters by tool and name, of all tools or of these."""
         sums: dict[ToolKey, Counter[str]] = {}
-        wanted = None if tools is None else tuple(tools)
+        # In one order, in which what is kept is found again.
+        wanted = None if tools is None else tuple(sorted(tools, key=str))
         for each in await self.read_sums(names, ("tool", "what"), wanted):
             if each.tool is not None:
                 counts = sums.setdefault(each.tool, Counter())
