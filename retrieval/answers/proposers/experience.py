@@ -110,7 +110,7 @@ def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     repairs = learned_repairs(
         known.examples, known.find_common_changes(), case.parameters, agent_mark(case.agent),
-        is_common=lambda edit: _is_known_value(case, edit),
+        is_common=lambda edit: _is_known_value(case, edit), differs=known.find_differences(),
     )  # fmt: skip
     for repair in repairs:
         edits = repair.edits

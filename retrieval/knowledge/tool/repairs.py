@@ -50,7 +50,7 @@ _TOGETHER = 0.6
 """Share of the examples of one change that have another as well, for both to be one repair."""
 _MOST = 3
 _Difference: TypeAlias = tuple[set[Path], set[Path], set[Path]]  # new, gone and changed
-_DifferencesOf: TypeAlias = Callable[[int], _Difference]
+DifferencesOf: TypeAlias = Callable[[int], _Difference]
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ def learned_repairs(
     agent: str,
     *,
     is_common: Callable[[ed.Edit], bool] = lambda _: False,
-    differs: _DifferencesOf | None = None,
+    differs: DifferencesOf | None = None,
 ) -> list[LearnedRepair]:
     """Return what examples with common `changes` show an `agent` (its hash), most sessions first.
 
@@ -146,7 +146,7 @@ def learned_repairs(
     only if it accounts for all that is new or gone in most of them: half of a move is a loss. What
     brings in a value was made in two sessions, or `is_common`; of names and forms one is enough.
     """
-    differs = differs or _differences_of(examples)
+    differs = differs or differences_of(examples)
     own = [each for each in changes if _is_open(each, examples, parameters, agent, is_common)]
     told = sorted(
         _by_effect(own, parameters),
@@ -187,7 +187,7 @@ def _combine_changes(
     beside: Sequence[CommonChange],
     changes: Sequence[CommonChange],
     examples: Sequence[RepairExample],
-    differs: _DifferencesOf,
+    differs: DifferencesOf,
     parameters: JsonObject,
 ) -> LearnedRepair | None:
     """Return the repair around one change; None where something of it is not accounted for."""
@@ -235,7 +235,8 @@ def _is_usual(repair: LearnedRepair, is_common: Callable[[ed.Edit], bool]) -> bo
     return repair.sessions >= (MIN_SESSIONS if carries else 1) and repair.sessions > most
 
 
-def _differences_of(examples: Sequence[RepairExample]) -> _DifferencesOf:
+def differences_of(examples: Sequence[RepairExample]) -> DifferencesOf:
+    """Return what gives the places that differ between the calls of each example, found once."""
     return cache(lambda at: find_differences(examples[at].failed, examples[at].mended))
 
 
@@ -295,7 +296,7 @@ def common_repairs(
     With `own` also what the agents themselves may hear, for the operator.
     """
     found: dict[str, LearnedRepair] = {}
-    differs = _differences_of(examples)
+    differs = differences_of(examples)
     for each in [each for each in examples if not each.followed][-_MOST:]:
         for repair in learned_repairs(
             examples, changes, each.failed, each.agent if own else NOBODY, differs=differs

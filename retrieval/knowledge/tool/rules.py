@@ -46,10 +46,12 @@ from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.tool.repairs import (
     MAX_EXAMPLES,
     CommonChange,
+    DifferencesOf,
     LearnedRepair,
     RepairExample,
     common_changes,
     common_repairs,
+    differences_of,
 )
 from retrieval.knowledge.tool.runs import RecoveryTimes, Run
 from retrieval.knowledge.values.parameters import written_place
@@ -298,6 +300,7 @@ class SignatureKnowledge(BaseModel):
     off: list[list[str]] = Field(default_factory=list)
     """What is not to be changed, by `changed_places`: such edits are learned of, and not shown."""
     _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
+    _differences: tuple[list[str], DifferencesOf] | None = PrivateAttr(None)
     _repairs: tuple[list[str], list[LearnedRepair]] = PrivateAttr(([], []))
 
     def find_common_changes(self) -> list[CommonChange]:
@@ -306,6 +309,13 @@ class SignatureKnowledge(BaseModel):
         if self._changes[0] != ids:
             self._changes = ids, common_changes(self.examples)
         return self._changes[1]
+
+    def find_differences(self) -> DifferencesOf:
+        """Return what gives the differences of each example; kept as common changes are."""
+        ids = [each.execution_id for each in self.examples]
+        if self._differences is None or self._differences[0] != ids:
+            self._differences = ids, differences_of(list(self.examples))
+        return self._differences[1]
 
     def learned_repairs(self) -> list[LearnedRepair]:
         """Return what several repaired alike, for everyone's ears; kept as `changes` are."""
