@@ -29,6 +29,10 @@ position, kind, id, server, tool, session, principal, received, content_hash, sc
 _LARGE = 1024
 """Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
 
+_BY_ID = "workspace = ? AND kind = ? AND id IN (SELECT value FROM json_each(?))"
+_BY_POSITION = "workspace = ? AND position IN (SELECT value FROM json_each(?))"
+_SHORT = 100_000
+"""Bytes of stored events that are read on the event loop: some 1 ms to unpack."""
 _FEW_EVENTS = 200
 """Whose tools are read sooner than another thread has begun: 0.1 ms."""
 
@@ -74,8 +78,14 @@ class SqliteEvents(FileUser):
         parameters = (json.dumps(list(ids)), workspace, kind)
         return await self._readers.run(
             lambda c: [_event_of(workspace, row) for row in c.execute(query, parameters)],
-            here=len(ids) <= FEW,
+            here=len(ids) <= FEW and await self._are_short(_BY_ID, workspace, kind, parameters[0]),
         )
+
+    async def _are_short(self, where: str, *given: str) -> bool:
+        """Return whether a few events are read and unpacked sooner than a thread is there."""
+        query = f"SELECT coalesce(sum(length(data)), 0) FROM events WHERE {where}"  # noqa: S608
+        size = await self._readers.run(lambda c: c.execute(query, given).fetchone()[0], here=True)
+        return bool(size <= _SHORT)
 
     async def latest_events(
         self,
@@ -134,16 +144,14 @@ class SqliteEvents(FileUser):
         if not positions:
             return []
         query = f"""
-        SELECT {_COLUMNS} FROM events
-        WHERE workspace = ? AND position IN (SELECT value FROM json_each(?))
-        ORDER BY position DESC
+        SELECT {_COLUMNS} FROM events WHERE {_BY_POSITION} ORDER BY position DESC
         """  # noqa: S608
         asked = tool.workspace, json.dumps(positions)
         return await self._readers.run(
             lambda c: bound_rows(
                 (_event_of(tool.workspace, row) for row in c.execute(query, asked)), limit
             ),
-            here=len(positions) <= FEW,
+            here=len(positions) <= FEW and await self._are_short(_BY_POSITION, *asked),
         )
 
     async def read_state(

@@ -8,7 +8,7 @@ import pytest
 
 from mongo.sqlite import calls, events
 from mongo.sqlite.store import open_sqlite_store
-from tests.mongo.store_samples import LOCAL, SEARCH, WORKSPACE, closing, make_event, read_all
+from tests.mongo.store_samples import LOCAL, SEARCH, WORKSPACE, closing, large, make_event, read_all
 
 _LATEST = 40
 
@@ -69,3 +69,16 @@ async def test_many_ask_at_once(tmp_path: Path) -> None:
         )
         wanted = [f"id-{n}" for n in (899, 898, 897, 896, 895)]
         assert all([each.id for each in found] == wanted for found in several)
+
+
+async def test_large_calls_are_found_too(tmp_path: Path) -> None:
+    """They are read in a thread, so that a few of them hold up nothing."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        log = store.events
+        await log.append(WORKSPACE, [make_event(1), large(2), large(3)])
+        found = await log.latest_events(WORKSPACE, "execution", 9, tool=SEARCH, after=0)
+        assert {each.id for each in found} <= {"id-1", "id-2", "id-3"}
+        assert found[0].id == "id-3"
+        named = await log.find_events(WORKSPACE, "execution", ["id-2", "id-1"])
+        assert [each.id for each in named] == ["id-2", "id-1"]
+        assert named[0].data == large(2).data

@@ -36,8 +36,9 @@ _WITHIN = 20_000
 _MAX_BYTES = 16 << 20
 _PAGES = (50, 200)
 """Events of the reads one after the other: mostly there is little that is new."""
-_FEW = 30
-"""Calls of 40 us each, as long as the way to a thread and back beside recording."""
+_FEW, _SHORT = 30, 200_000
+"""Calls of 40 us each, and their bytes, that are read on the event loop: the way to a thread and
+back takes as long beside recording."""
 _MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
 """Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
 that have most, and any number that have few. Read again, a tool of 500 calls takes some 70 ms."""
@@ -189,7 +190,7 @@ class RecentCalls:
             )
             if not events:
                 break
-            if len(events) <= _FEW:
+            if len(events) <= _FEW and sum(len(each.data) for each in events) <= _SHORT:
                 found += _read_calls(events)
             else:
                 found += await asyncio.to_thread(_read_calls, events)
