@@ -305,6 +305,10 @@ class Suggester:
         """Return whether all that was answered is in the log."""
         return not self._unsaved
 
+    def count_unsaved(self, workspace: str) -> int:
+        """Return how many answers of a workspace are not in the log yet."""
+        return sum(issued.tool.workspace == workspace for issued, _ in self._unsaved.values())
+
     async def close(self) -> None:
         """Store the suggestions that are still to be stored."""
         if self._saving:

@@ -24,9 +24,13 @@ router = APIRouter(tags=["service"])
 async def read_status(space: Read, request: Request) -> Status:
     """Return the counts and the state of the service.
 
-    `pendingIndexing` counts all that is durable but not yet usable in answers.
+    `pendingIndexing` counts all that is durable but not yet usable in answers, and answers that are
+    stored within a moment.
     """
     context, workspace = space
+    # First: what is stored meanwhile is counted twice, and not missed. What became of an answer is
+    # learned only after it.
+    unsaved = context.suggester.count_unsaved(workspace)
     known = await count_rows(context.store, workspace)
     agreed = await read_agreement(context)
     if context.caller.workspace != ALL_WORKSPACES:  # `agreed` is about all workspaces
@@ -38,7 +42,7 @@ async def read_status(space: Read, request: Request) -> Status:
         ready=context.learning.problem is None,
         executions=known.executions,
         tools=await context.store.events.count_state(workspace, "tool"),
-        pending_indexing=known.pending,
+        pending_indexing=known.pending + unsaved,
         documents=known.documents,
         seed_patterns=context.seed_patterns,
         embedder=context.embedder.name,
