@@ -29,8 +29,7 @@ _MAX_HOURS = 48
 
 
 _MAX_SUMS = 40_000
-"""Sums that are kept of each kind, some 8 MiB: 500 tools, of which five windows are shown, have
-half as many."""
+"""Sums that are kept of each kind, some 8 MiB: five windows of 500 tools have half as many."""
 _OVERHEAD = 20
 """What an answer takes without its sums, in sums."""
 

@@ -1,6 +1,6 @@
-"""Which of the latest events are calls of which tool, read once for all tools and then kept.
+"""The tools of the latest calls, read once for all tools and then kept.
 
-It stands in for an index, for which each recorded call would pay a third of its time in the store.
+It stands in for an index, which would take a third of the time of each recorded call in the store.
 """
 
 import sqlite3

@@ -268,7 +268,7 @@ def _open_connection(uri: str) -> sqlite3.Connection:
 
 FEW = 30
 """Rows or events that are read on the event loop: at most some 0.4 ms. The way to a thread and back
-takes as long beside recording."""
+takes as long while calls are recorded."""
 
 
 class ReadPool:

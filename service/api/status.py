@@ -28,7 +28,7 @@ async def read_status(space: Read, request: Request) -> Status:
     stored within a moment.
     """
     context, workspace = space
-    # First: what is stored meanwhile is counted twice, and not missed. What became of an answer is
+    # First: what is stored meanwhile is counted twice, and not missed. The outcome of an answer is
     # learned only after it.
     unsaved = context.suggester.count_unsaved(workspace)
     known = await count_rows(context.store, workspace)

@@ -38,7 +38,7 @@ _PAGES = (50, 200)
 """Events of the reads one after the other: mostly there is little that is new."""
 _FEW, _SHORT = 30, 200_000
 """Calls of 40 us each, and their bytes, that are read on the event loop: the way to a thread and
-back takes as long beside recording."""
+back takes as long while calls are recorded."""
 _MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
 """Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
 that have most, and any number that have few. Read again, a tool of 500 calls takes some 70 ms."""
