@@ -186,8 +186,8 @@ _CHANGES = 8
 """Changes of the tools of one name that are read at a time: mostly none waits to be learned."""
 
 _LONG = 150_000
-"""Bytes of rows that are decoded in a thread: some 2 ms. While calls are recorded, the way to a thread
-and back takes as long."""
+"""Bytes of rows that are decoded in a thread: some 2 ms. While calls are recorded, the way to a
+thread and back takes as long."""
 
 _NO_CLUSTERS = AxisClusters()
 """The same one each time: what was made of it is known to hold still."""
