@@ -19,6 +19,7 @@ from aftercall.tables import sum_values
 from mongo.contents import hour_of
 from mongo.protocol import CounterDimension
 from mongo.records import EPOCH, CounterSum, Cursor, ToolKey
+from retrieval.knowledge.memory import tool_row
 from retrieval.knowledge.rows import counters as what
 from service.context import Space
 
@@ -232,7 +233,7 @@ class WindowHours:
         """Return sums of counters by tool and name, of all tools or of these."""
         sums: dict[ToolKey, Counter[str]] = {}
         # In one order, in which what is kept is found again.
-        wanted = None if tools is None else tuple(sorted(tools, key=str))
+        wanted = None if tools is None else tuple(sorted(tools, key=tool_row))
         for each in await self.read_sums(names, ("tool", "what"), wanted):
             if each.tool is not None:
                 counts = sums.setdefault(each.tool, Counter())

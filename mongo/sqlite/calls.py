@@ -20,6 +20,8 @@ _MAX_WORKSPACES = 20
 
 @dataclass(slots=True)
 class _OfWorkspace:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Of its own: a first question, which reads long, holds up no other workspace."""
     head: int = 0
     """Position up to which the log was looked through."""
     order: deque[tuple[str, str]] = field(default_factory=deque)
@@ -37,7 +39,7 @@ class _OfWorkspace:
             WHERE workspace = ? AND position > ? AND kind = 'execution' ORDER BY position
             """,
             (workspace, max(self.head, newest - LATEST)),
-        )
+        ).fetchall()  # before anything is changed: a read that fails is done again
         for position, *name in rows:
             key = name[0], name[1]
             tool, own = self.positions.setdefault(key, (key, deque()))
@@ -61,8 +63,7 @@ class LatestCalls:
 
     def count_unread(self, workspace: str, newest: int) -> int:
         """Return how many events a question has to look through up to the `newest`."""
-        known = self._known.get(workspace)
-        return min(LATEST, newest - known.head) if known is not None else LATEST
+        return min(LATEST, newest - self._workspace(workspace).head)
 
     def find_positions(
         self,
@@ -78,8 +79,8 @@ class LatestCalls:
 
         They are above `after`, which is at least `newest - LATEST`, and below `before`.
         """
-        with self._lock:
-            known = self._known.setdefault(tool.workspace, _OfWorkspace())
+        known = self._workspace(tool.workspace)
+        with known.lock:
             known.add_calls(connection, tool.workspace, newest)
             found: list[int] = []
             _, calls = known.positions.get(named_tool(tool), ("", ()))
@@ -89,3 +90,7 @@ class LatestCalls:
                 if before is None or position < before:
                     found.append(position)
         return found
+
+    def _workspace(self, workspace: str) -> _OfWorkspace:
+        with self._lock:
+            return self._known.setdefault(workspace, _OfWorkspace())

@@ -2,12 +2,17 @@
 
 import asyncio
 import random
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing as closing_file
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
 from mongo.sqlite import calls, events
-from mongo.sqlite.store import open_sqlite_store
+from mongo.sqlite.store import FILE_NAME, open_sqlite_store
 from tests.mongo.store_samples import LOCAL, SEARCH, WORKSPACE, closing, large, make_event, read_all
 
 _LATEST = 40
@@ -82,3 +87,31 @@ async def test_large_calls_are_found_too(tmp_path: Path) -> None:
         named = await log.find_events(WORKSPACE, "execution", ["id-2", "id-1"])
         assert [each.id for each in named] == ["id-2", "id-1"]
         assert named[0].data == large(2).data
+
+
+async def test_a_first_question_holds_up_no_other_workspace(tmp_path: Path) -> None:
+    """One that reads long waits alone; one that fails is asked again and counts nothing twice."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        for name in ("slow", "quick"):
+            await store.events.append(name, [make_event(n) for n in range(3)])
+    connection = sqlite3.connect(tmp_path / FILE_NAME, check_same_thread=False)
+    known, begun, may_end = calls.LatestCalls(), threading.Event(), threading.Event()
+
+    class Waiting:
+        def execute(self, *_: object) -> NoReturn:
+            begun.set()
+            assert may_end.wait(20)
+            raise sqlite3.OperationalError("disk I/O error")
+
+    def ask(workspace: str, through: Any = connection) -> list[int]:
+        tool = SEARCH._replace(workspace=workspace)
+        return known.find_positions(through, tool, 3, after=0, before=None, limit=9)
+
+    with closing_file(connection), ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(ask, "slow", Waiting())
+        assert begun.wait(20)
+        assert ask("quick") == [3, 2, 1]
+        may_end.set()
+        with pytest.raises(sqlite3.OperationalError):
+            slow.result()
+        assert ask("slow") == ask("slow") == [3, 2, 1]
