@@ -10,6 +10,7 @@ finds both its like successes and its like failures.
 
 import heapq
 import re
+from functools import lru_cache
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
@@ -26,6 +27,8 @@ _PATH_JOINER = re.compile(r"[./:\\]+")
 _NAME_JOINER = re.compile(r"[_-]+")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+")
 """`HTTPServer2` gives HTTP, Server2. Digits stay with their letters: `utf8`, a hash, a flight."""
+_MAX_CHUNKS = 8_192
+"""Short ones whose terms are kept: names and words come again and again."""
 MAX_TEXT = 1200
 """Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
 _MAX_VALUE = 60
@@ -40,17 +43,24 @@ def terms_text(text: str) -> str:
     """
     terms: list[str] = []
     for chunk in _CHUNK.findall(text[:MAX_CHARACTERS]):
-        pieces = _PATH_JOINER.split(chunk)
-        if len(pieces) > 1:
-            terms.append(chunk)
-        for piece in pieces:
-            # The name without its joiners, then its words when there are several.
-            parts = [part for part in _NAME_JOINER.split(piece) if part]
-            words = [word for part in parts for word in _split_humps(part)]
-            terms += words if len(words) <= 1 else ["".join(parts), *words]
+        terms += _terms_of(chunk) if len(chunk) <= MAX_TERM_LENGTH else _split_chunk(chunk)
         if len(terms) >= MAX_TERMS:
             break
-    return " ".join(term.lower() for term in terms[:MAX_TERMS] if len(term) <= MAX_TERM_LENGTH)
+    return " ".join(term for term in terms[:MAX_TERMS] if len(term) <= MAX_TERM_LENGTH)
+
+
+def _split_chunk(chunk: str) -> tuple[str, ...]:
+    pieces = _PATH_JOINER.split(chunk)
+    terms = [chunk] if len(pieces) > 1 else []
+    for piece in pieces:
+        # The name without its joiners, then its words when there are several.
+        parts = [part for part in _NAME_JOINER.split(piece) if part]
+        words = [word for part in parts for word in _split_humps(part)]
+        terms += words if len(words) <= 1 else ["".join(parts), *words]
+    return tuple(term.lower() for term in terms)
+
+
+_terms_of = lru_cache(_MAX_CHUNKS)(_split_chunk)
 
 
 def name_words(name: str) -> str:

@@ -27,6 +27,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
+from aftercall.secret_names import ascii_names
 from aftercall.stages import measured_by
 from embeddings.embedders import CachedEmbedder
 from retrieval.knowledge.reading.classifier import shipped_head
@@ -343,8 +344,9 @@ async def serve_app(
                         await stack.enter_async_context(open_alerts(context))
                         settle_memory()
                         on_ready(context)
-                        # So the first question that needs it does not wait.
-                        asyncio.get_running_loop().run_in_executor(None, shipped_head)
+                        for make in (shipped_head, ascii_names):
+                            # So the first question that needs it does not wait.
+                            asyncio.get_running_loop().run_in_executor(None, make)
                         await wait_for_first(stopping, serving)
                     lifecycle.phase = "stopping"
                     server.should_exit = True

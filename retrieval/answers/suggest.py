@@ -238,7 +238,7 @@ class Suggester:
         if tool not in alike:
             alike[tool] = may_be_siblings(tool, called)
         for other in alike[tool]:
-            known = await self.memory.read_knowledge(other)
+            known = await self.memory.read_sibling(other)
             names = case.view.parameters if case.view is not None else ()
             sibling = known and sibling_of(
                 other, known, case.reading.signature, case.parameters, names

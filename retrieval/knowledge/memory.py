@@ -8,13 +8,13 @@ by `follow`, which is called twice a second where others may write.
 """
 
 import asyncio
+import time
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
 from aftercall.models import Outcome
@@ -24,6 +24,7 @@ from mongo.protocol import Knowledge, Store
 from mongo.records import Cursor, Row, StateRow, ToolKey, decode_json
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.patterns.clusters import AxisClusters
+from retrieval.knowledge.rows.cache import RowCache
 from retrieval.knowledge.rows.documents import Document
 from retrieval.knowledge.rows.health import AxisBook, KnownHealth
 from retrieval.knowledge.rows.registry import Registry
@@ -176,8 +177,8 @@ _MAX_KNOWLEDGE = 40_000_000
 170 kB one of 5,000. With less than is asked about, each question decodes again, for 10 ms."""
 
 _MAX_TOOLS = 2_000
-_MAX_DOCUMENTS = 20_000
-"""Rows kept of the kinds that are small."""
+_MAX_DOCUMENTS = 10_000
+"""Rows kept of the kinds that are small: 1 kB each."""
 
 _MAX_WORKSPACES = 20
 """Whose lists of tools are kept: they may be long, and are needed now and then only."""
@@ -195,6 +196,11 @@ _NO_CLUSTERS = AxisClusters()
 _MAX_CHANGED = 1_000
 """Rows that another process changed and that are forgotten one by one; of more, all are."""
 
+_FORMER_S = 5.0
+"""For which what was known of a sibling still does. While calls are recorded, the process that
+learns changes most tools twice a second, and an answer that decodes its siblings takes twice as
+long."""
+
 
 class Memory:
     """Read-side cache over a store, bounded by counts, and by size where that varies.
@@ -205,25 +211,27 @@ class Memory:
     def __init__(self, store: Store, *, knowledge: Knowledge | None = None) -> None:
         self._store = store
         self._own = knowledge
-        self._rows: dict[str, _Cache[Any]] = {
-            KNOWLEDGE.name: _Cache(_MAX_KNOWLEDGE, by_size=True),
-            STATISTICS.name: _Cache(_MAX_TOOLS),
-            HEALTH.name: _Cache(_MAX_HEALTH, by_size=True),
-            DOCUMENT.name: _Cache(_MAX_DOCUMENTS),
-            AXIS_CLUSTERS: _Cache(_MAX_WORKSPACES),
-            CALIBRATION: _Cache(_MAX_TOOLS),
+        self._rows: dict[str, RowCache[Any]] = {
+            KNOWLEDGE.name: RowCache(_MAX_KNOWLEDGE, by_size=True),
+            STATISTICS.name: RowCache(_MAX_TOOLS),
+            HEALTH.name: RowCache(_MAX_HEALTH, by_size=True),
+            DOCUMENT.name: RowCache(_MAX_DOCUMENTS),
+            AXIS_CLUSTERS: RowCache(_MAX_WORKSPACES),
+            CALIBRATION: RowCache(_MAX_TOOLS),
         }
-        self._called: _Cache[list[ToolKey]] = _Cache(_MAX_WORKSPACES)
+        self._called: RowCache[list[ToolKey]] = RowCache(_MAX_WORKSPACES)
         """The tools used last, by how many."""
-        self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
-        self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
-        self._names: _Cache[Registry] = _Cache(_MAX_TOOLS)
+        self._tools: RowCache[list[StoredTool]] = RowCache(_MAX_WORKSPACES)
+        self._registries: RowCache[Registry] = RowCache(_MAX_WORKSPACES)
+        self._names: RowCache[Registry] = RowCache(_MAX_TOOLS)
         """Tools of one name, by `tool_row`, of workspaces that have many."""
-        self._first: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
+        self._first: RowCache[list[StoredTool]] = RowCache(_MAX_WORKSPACES)
         """The first tools by id of these, by how many."""
         self._large: set[str] = set()
         """Workspaces that were seen to have many registered tools."""
         self.calls = RecentCalls(store.events)
+        self._former: dict[tuple[str, str], tuple[ToolKnowledge, float]] = {}
+        """What was known of tools that another process has learned of since, and until when."""
         self._serials: dict[str, int] | None = None
         self._commands: dict[str, int] = {}
 
@@ -234,6 +242,15 @@ class Memory:
     async def read_knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
         """Return what is known of a tool; not to be changed by the caller."""
         return await self._read_row(tool.workspace, KNOWLEDGE, tool_row(tool))
+
+    async def read_sibling(self, tool: ToolKey) -> ToolKnowledge | None:
+        """Return what is known of a tool, or was known until another process learned some more.
+
+        As of some seconds ago at most. Not to be changed by the caller.
+        """
+        key = tool.workspace, tool_row(tool)
+        former = None if self._rows[KNOWLEDGE.name].is_known(*key) else self._former.get(key)
+        return former[0] if former else await self.read_knowledge(tool)
 
     async def read_statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
         """Return the statistics of the known tools; not to be changed."""
@@ -456,6 +473,8 @@ class Memory:
         for kind, key in rows:
             if kind in self._rows:
                 self._rows[kind].forget_key(workspace, key)
+                if kind == KNOWLEDGE.name:
+                    self._former.pop((workspace, key), None)
             elif kind == USED.name:
                 self._called.clear_items()
 
@@ -480,6 +499,7 @@ class Memory:
     def forget_all(self) -> None:
         """Forget everything, because another generation is current."""
         self._clear_rows()
+        self._former.clear()
         self.calls.clear_calls()
         self._tools.clear_items()
         self._registries.clear_items()
@@ -499,6 +519,8 @@ class Memory:
             StoreError: the store cannot be read; nothing is missed by doing it again.
         """
         knowledge = self._knowledge
+        known = self._rows[KNOWLEDGE.name]
+        former: dict[tuple[str, str], ToolKnowledge | None] = {}
         cursors = await knowledge.read_cursors()
         if self._serials is None:  # what was read until now may be older than these cursors
             self._clear_rows()
@@ -510,10 +532,17 @@ class Memory:
                 rows = await knowledge.scan_rows(
                     workspace, None, _MAX_CHANGED, by="serial", after=seen
                 )
+                are_all = len(rows) < _MAX_CHANGED
+                changed = ((workspace, row.key) for row in rows if row.kind == KNOWLEDGE.name)
+                former |= {each: known.get(*each) for each in (changed if are_all else known)}
                 self.forget_rows(workspace, [(row.kind, row.key) for row in rows])
-                if len(rows) == _MAX_CHANGED:
+                if not are_all:
                     self._clear_rows()
             self._serials[workspace] = cursor.serial
+        now = time.monotonic()
+        kept = {key: each for key, each in self._former.items() if each[1] > now}
+        new = {key: (each, now + _FORMER_S) for key, each in former.items() if each is not None}
+        self._former = kept | new
         for workspace, head in (await self._store.events.read_heads()).items():
             if self._commands.get(workspace, 0) != head.commands:
                 self.forget_state(workspace)
@@ -535,7 +564,7 @@ class Memory:
     async def _read_rows(
         self, workspace: str, kind: RowKind[T], keys: Sequence[str]
     ) -> dict[str, T | None]:
-        cache: _Cache[Any] = self._rows[kind.name]
+        cache: RowCache[Any] = self._rows[kind.name]
         found: dict[str, T | None] = {key: cache.get(workspace, key) for key in keys}
         if missing := [key for key in found if not cache.is_known(workspace, key)]:
             seen = cache.changes
@@ -565,35 +594,3 @@ def _decode_rows(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
         key: each.limit_principals() if isinstance(each, KnownHealth) else each
         for key, each in read
     }
-
-
-class _Cache(Generic[T]):
-    """A bounded map; `changes` keeps a slow read from putting back what was just changed."""
-
-    def __init__(self, most: int, *, by_size: bool = False) -> None:
-        self._items: LRUCache[tuple[str, str], tuple[T | None, int]] = LRUCache(
-            most, getsizeof=lambda kept: kept[1] if by_size else 1
-        )
-        self.changes = 0
-
-    def get(self, workspace: str, key: str) -> T | None:
-        """Return what is kept; None when nothing is."""
-        return self._items.get((workspace, key), (None, 0))[0]
-
-    def is_known(self, workspace: str, key: str) -> bool:
-        """Return whether something is kept, be it None."""
-        return (workspace, key) in self._items
-
-    def put(self, workspace: str, key: str, value: T | None, seen: int, size: int = 1) -> None:
-        """Keep a value, unless something was changed since `changes` was as `seen` states."""
-        kept = value, size
-        if seen == self.changes and self._items.getsizeof(kept) <= self._items.maxsize:
-            self._items[workspace, key] = kept
-
-    def forget_key(self, workspace: str, key: str) -> None:
-        self.changes += 1
-        self._items.pop((workspace, key), None)
-
-    def clear_items(self) -> None:
-        self.changes += 1
-        self._items.clear()

@@ -12,8 +12,18 @@ from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
 from mongo.records import Commit, Cursor, Row, StateRow, ToolKey, encode_json
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.knowledge.memory import HEALTH, REGISTERED, USED, Memory, Registered, tool_row
+from retrieval.knowledge.memory import (
+    HEALTH,
+    KNOWLEDGE,
+    REGISTERED,
+    USED,
+    Memory,
+    Registered,
+    tool_row,
+)
 from retrieval.knowledge.rows.health import KnownHealth, Weak
+from retrieval.knowledge.tool.profile import ToolProfile
+from retrieval.knowledge.tool.rules import ToolKnowledge
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -205,6 +215,42 @@ async def test_what_another_process_learned_first_is_followed(
         await memory.follow_changes()
         assert (await memory.read_health([elsewhere]))[elsewhere] is kept
     assert (await memory.read_health([key]))[key].recent_weak[0].why == "after"
+
+
+@pytest.mark.parametrize("most", [1_000, 1])
+async def test_of_a_sibling_what_was_known_does_for_a_while(
+    store: Store, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Where another process learned of it since; what this one learned is there at once."""
+    monkeypatch.setattr("retrieval.knowledge.memory._MAX_CHANGED", most)
+    memory, tool = Memory(store), ToolKey("w", None, "a")
+
+    async def known_now() -> list[int]:
+        told = [await memory.read_sibling(tool), await memory.read_knowledge(tool)]
+        return [each.profiles[""].successes for each in told if each is not None]
+
+    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 1)]))
+    await memory.follow_changes()
+    assert await known_now() == [1, 1]
+    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 2)]))
+    await memory.follow_changes()
+    sibling = await memory.read_sibling(tool)
+    assert sibling is not None
+    assert sibling.profiles[""].successes == 1
+    assert (await memory.read_knowledge(tool)) is await memory.read_sibling(tool)
+    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 3)]))
+    memory.forget_rows("w", [(KNOWLEDGE.name, tool_row(tool))])
+    assert await known_now() == [3, 3]
+    monkeypatch.setattr("retrieval.knowledge.memory._FORMER_S", -1)
+    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 4)]))
+    await memory.follow_changes()
+    await memory.follow_changes()
+    assert await known_now() == [4, 4]
+
+
+def knowledge_row(tool: ToolKey, calls: int) -> Row:
+    known = ToolKnowledge(profiles={"": ToolProfile(successes=calls)})
+    return Row(KNOWLEDGE.name, tool_row(tool), encode_json(known), tool)
 
 
 def health_row(name: str, why: str, workspace: str = "w") -> Row:

@@ -191,7 +191,7 @@ def _recent(parameters: dict[str, Any]) -> recent_calls.RecentCall:
         "owner",
         b"",
         "",
-        recent_calls.words_of_call(call.parameters, None),
+        tuple(recent_calls.words_of_call(call.parameters, None)),
     )
 
 

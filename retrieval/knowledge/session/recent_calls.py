@@ -30,18 +30,18 @@ from mongo.records import Event, ToolKey
 MAX_CALLS = 500
 """Different calls of a tool and an outcome that are kept, the latest."""
 MAX_READ = 1_000
-"""Events of a tool that are read where nothing of it is kept: some 90 ms, once."""
+"""Events of a tool that are read where nothing of it is kept: some 50 ms, once."""
 _WITHIN = 20_000
 """Events of the log among which an answer that reads fewer looks for them: some 12 ms, once."""
 _MAX_BYTES = 16 << 20
 _PAGES = (50, 200)
 """Events of the reads one after the other: mostly there is little that is new."""
 _FEW, _SHORT = 30, 200_000
-"""Calls of 40 us each, and their bytes, that are read on the event loop: the way to a thread and
+"""Calls of 25 us each, and their bytes, that are read on the event loop: the way to a thread and
 back takes as long while calls are recorded."""
-_MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
-"""Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
-that have most, and any number that have few. Read again, a tool of 500 calls takes some 70 ms."""
+_MAX_KEPT = 16 * (2 * MAX_CALLS + 1)
+"""Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 16 of those
+that have most, and any number that have few. Read again, a tool of 500 calls takes some 40 ms."""
 _DIGITS = 6
 """Of a likeness: what differs by less is equally like, whatever the order of the sums."""
 _MAX_WORDS = 4_000
@@ -66,7 +66,8 @@ class RecentCall:
     """The same for calls of the same parameters, context and error; begins with `digest_call`."""
     text: str
     """As it is embedded."""
-    words: frozenset[str]
+    words: tuple[str, ...]
+    """Each once. A set of so few takes five times the space."""
     vector: NDArray[np.float16] | None = None
     """Unit length, shape (dimension,); None until a question needed it."""
 
@@ -83,7 +84,7 @@ class RecentCall:
             principal=stored.principal,
             what=digest_call(call.parameters, call.context) + _digest_text(message),
             text=call_text(call.tool_name, call.parameters, call.context),
-            words=words_of_call(call.parameters, call.context),
+            words=tuple(words_of_call(call.parameters, call.context)),
         )
 
 
@@ -274,7 +275,7 @@ class WordIndex:
         asked = math.sqrt(self._weigh(known) + self._new * (len(words) - len(known)))
         cosines = []
         for call, length in zip(self.calls, self._lengths, strict=True):
-            common = self._weigh(call.words & known)
+            common = self._weigh(known.intersection(call.words))
             cosines.append(round(common / (asked * length), _DIGITS) if asked * length else 0.0)
         return cosines
 
