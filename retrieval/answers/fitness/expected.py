@@ -12,14 +12,12 @@
 docs/fitness.md and ADR 48 say why.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from math import exp, sqrt
+from math import exp, log, sqrt
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from aftercall.models import Posterior, ToolSource
 from retrieval import read_data_file
@@ -72,7 +70,7 @@ class LikeScenario(NamedTuple):
 class Experience:
     """What is known of all candidates of a question together."""
 
-    times: NDArray[np.float64]
+    times: Sequence[float]
     """When their trials were, in seconds since 1970, sorted."""
     rate: float = 1.0
     """The share of these that succeeded, with `FIRST_TRIALS` successes more."""
@@ -89,7 +87,7 @@ def experience_of(
 ) -> Experience:
     """Return the experience of candidates with these trials and like scenarios."""
     known = [each for own in trials for each in own if each.kind != "referral"]
-    times = np.sort(np.array([each.at for each in known], dtype=np.float64))
+    times = sorted(each.at for each in known)
     rate = (sum(each.value for each in known) + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
     here = sum(scenario_weight(each.similarity) * len(each.trials) for own in like for each in own)
     return Experience(times, rate, here, frozenset(members))
@@ -124,24 +122,18 @@ def expected_success(
         weight = scenario_weight(scenario.similarity)
         here += [(each.at, each.value, weight) for each in scenario.trials]
     here += [(each.at, each.value, BARE) for each in general if each.bare]
-    rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
-    weights, values, changed = _weigh_trials(rows, experience, now)
-    good = float(weights @ values)
+    rows = [(each.at, each.value, 1.0) for each in general]
+    total, good, changed = _weigh_trials(rows, experience, now)
     # A promotion states that the version is better than what there was, not what became of it.
     promoted = source == "evolved" and not changed
     prior = experience.rate
     if promoted:
         prior = (1 + prior) / 2
-    total = float(weights.sum())
     rate = (good + SHARED_TRIALS * prior) / (total + SHARED_TRIALS)
     if not promoted:  # the more is known of such scenarios, the less of it is left
         here_and_first = experience.here + FIRST_TRIALS
         rate *= 1 - (1 - UNTRIED) * experience.here / here_and_first
-    here.sort()
-    rows = np.array(here).reshape(-1, 3)
-    weights, values, changed = _weigh_trials(rows, experience, now)
-    successes = float(weights @ values)
-    total = float(weights.sum())
+    total, successes, changed = _weigh_trials(sorted(here), experience, now)
     worth = total + OWN_TRIALS
     mean = min(1.0, (successes + OWN_TRIALS * rate) / worth)
     more = 0.0
@@ -160,31 +152,37 @@ def expected_success(
     )
 
 
+_Row = tuple[float, float, float]
+"""Of a trial: when it was, in seconds since 1970, how much of a success, and its weight."""
+
+
 def _weigh_trials(
-    rows: NDArray[np.float64], experience: Experience, now: datetime
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return the weights and values of trials (time, value, weight) in the order of time.
+    rows: Sequence[_Row], experience: Experience, now: datetime
+) -> tuple[float, float, float]:
+    """Return the weight of trials, in the order of time, and of it that of successes.
 
     By age: of the clock, and in calls since then; and by what has changed: also the time from which
     on the tool does as it does now, 0 where it has not changed.
     """
-    at = rows[:, 0]
-    values = rows[:, 1]
-    earlier = np.searchsorted(experience.times, at, side="right")
-    later = len(experience.times) - earlier
-    age = np.maximum(0.0, now.timestamp() - at)
-    by_calls = np.exp(-later / MEMORY)
-    by_time = 0.5 ** (age / _HALF_LIFE_S)
-    weights = np.asarray(rows[:, 2] * by_calls * by_time)
+    end, calls = now.timestamp(), len(experience.times)
+    weights = []
+    for at, _, weight in rows:
+        later = calls - bisect_right(experience.times, at)
+        weights.append(weight * exp(-later / MEMORY) * remaining_weight(end - at))
+    values = [value for _, value, _ in rows]
     place = 0
-    differ = len(values) > 0 and values.min() < values.max()
+    differ = bool(values) and min(values) < max(values)
     while differ and (step := _one_change(weights[place:], values[place:])):
         place += step  # to the latest change
-    weights[:place] *= BEFORE_CHANGE
-    return weights, values, float(at[place]) if place else 0.0
+    weights[:place] = [BEFORE_CHANGE * weight for weight in weights[:place]]
+    return sum(weights), _good_of(weights, values), rows[place][0] if place else 0.0
 
 
-def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:
+def _good_of(weights: Iterable[float], values: Iterable[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+
+def _one_change(weights: Sequence[float], values: Sequence[float]) -> int:
     """Return the split whose two rates explain the trials best.
 
     0 where one rate does nearly as well.
@@ -192,28 +190,25 @@ def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> in
     Better by more than `CHANGE`, with `LEAST_SIDE` on both sides: a generalised likelihood ratio
     (Willsky and Jones 1976).
     """
-    total = np.cumsum(weights)
-    good = np.cumsum(weights * values)
-    if not len(total):
-        return 0
-    if total[-1] < 2 * LEAST_SIDE:
-        return 0
-    before = total[:-1]
-    after = total[-1] - before
-    gains = _log_likelihood(good[:-1], before)
-    gains = gains + _log_likelihood(good[-1] - good[:-1], after)
-    gains = gains - _log_likelihood(good[-1:], total[-1:])
-    gains[(before < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
-    best = int(np.argmax(gains))
-    if gains[best] > CHANGE:
-        return best + 1
-    return 0
+    total, good = sum(weights), _good_of(weights, values)
+    least = _log_likelihood(good, total) + CHANGE
+    split, before, good_before = 0, 0.0, 0.0
+    for place, (weight, value) in enumerate(zip(weights, values, strict=True), start=1):
+        before += weight
+        good_before += weight * value
+        after = total - before
+        if before >= LEAST_SIDE and after >= LEAST_SIDE:
+            explained = _log_likelihood(good_before, before)
+            explained += _log_likelihood(good - good_before, after)
+            if explained > least:
+                split, least = place, explained
+    return split
 
 
-def _log_likelihood(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_likelihood(good: float, total: float) -> float:
     """Return the log-likelihood of so much success under its own rate."""
     rate = (good + 0.5) / (total + 1)
-    return np.asarray(good * np.log(rate) + (total - good) * np.log(1 - rate))
+    return good * log(rate) + (total - good) * log(1 - rate)
 
 
 def remaining_weight(seconds: float) -> float:

@@ -15,9 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import TypeAlias
+
+from pydantic import TypeAdapter
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
@@ -452,12 +454,29 @@ def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[
     )
 
 
+_MAX_KEPT = 256
+"""Lists of examples, of 3 kB each, whose changes are kept."""
 _MOST_OF_PLACE = 12
 """Explanations of one place that are tried on all examples, those of most examples first."""
 
 
 def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
-    """Return every explanation of what examples changed, with the examples that speak for it."""
+    """Return every explanation of what examples changed, with the examples that speak for it.
+
+    They take a millisecond to find, so those of the examples asked about last are kept: what is
+    known of a tool is read again whenever something of it was learned.
+    """
+    return list(_changes_of(_json_of_examples().dump_json(list(examples))))
+
+
+@cache
+def _json_of_examples() -> TypeAdapter[list[RepairExample]]:
+    return TypeAdapter(list[RepairExample])
+
+
+@lru_cache(_MAX_KEPT)
+def _changes_of(stated: bytes) -> tuple[CommonChange, ...]:
+    examples = _json_of_examples().validate_json(stated)
     own = [
         (at, each, candidate_edits(each.failed, each.mended))
         for at, each in enumerate(examples)
@@ -495,7 +514,7 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
                 found.append(
                     CommonChange(edit, frozenset(mended), frozenset(otherwise), key in general)
                 )
-    return _as_tables(found)
+    return tuple(_as_tables(found))
 
 
 def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:

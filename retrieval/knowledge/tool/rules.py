@@ -299,14 +299,14 @@ class SignatureKnowledge(BaseModel):
     """What these called in between, by the tool's name."""
     off: list[list[str]] = Field(default_factory=list)
     """What is not to be changed, by `changed_places`: such edits are learned of, and not shown."""
-    _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
+    _changes: tuple[list[str], list[CommonChange]] | None = PrivateAttr(None)
     _differences: tuple[list[str], DifferencesOf] | None = PrivateAttr(None)
-    _repairs: tuple[list[str], list[LearnedRepair]] = PrivateAttr(([], []))
+    _repairs: tuple[list[str], list[LearnedRepair]] | None = PrivateAttr(None)
 
     def find_common_changes(self) -> list[CommonChange]:
         """Return what the examples have in common; kept until there is another one."""
         ids = [each.execution_id for each in self.examples]
-        if self._changes[0] != ids:
+        if self._changes is None or self._changes[0] != ids:
             self._changes = ids, common_changes(self.examples)
         return self._changes[1]
 
@@ -320,7 +320,7 @@ class SignatureKnowledge(BaseModel):
     def learned_repairs(self) -> list[LearnedRepair]:
         """Return what several repaired alike, for everyone's ears; kept as `changes` are."""
         ids = [each.execution_id for each in self.examples]
-        if self._repairs[0] != ids:
+        if self._repairs is None or self._repairs[0] != ids:
             self._repairs = ids, common_repairs(self.examples, self.find_common_changes())
         return [each for each in self._repairs[1] if not self.is_off(each.edits)]
 
