@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from retrieval.index.edge_shard import (
     FolderRecord,
@@ -47,15 +47,15 @@ shard.close()
 """
 """The compacting process: it yields the cores to the service, and imports nothing of ours."""
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class EdgeIndex:
     """`VectorIndex` on Qdrant Edge. Construct with `await EdgeIndex.open(folder, ...)`.
 
-    Updates run one after the other in a thread of their own, searches in another. `qdrant_edge`
-    holds the GIL while it works, so a search of 0.3 ms holds up the event loop for as long, in
-    whatever thread; what would take longer is cut up or done in another process.
+    Updates run one after the other in a thread of their own. `qdrant_edge` holds the GIL while it
+    works, so a search of 0.3 ms holds up the event loop for as long, in whatever thread: it is done
+    at once, which saves the way to a thread and back. What would take longer is cut up or done in
+    another process.
     """
 
     name = "qdrant-edge"
@@ -65,9 +65,8 @@ class EdgeIndex:
         self._record = record
         self._shard = shard
         self._updates = ThreadPoolExecutor(1, "index-update")
-        # One thread: with the GIL held, a second could not search at the same time anyway, and in
-        # one a replaced shard can be closed behind the last search that uses it.
-        self._searches = ThreadPoolExecutor(1, "index-search")
+        self._at_search = threading.Lock()
+        """Held by a search, and while a replaced shard is closed: none still uses that."""
         self._compactions = ThreadPoolExecutor(1, "index-compaction")
         self._compacting = CompactingProcess()
         self._compaction: Future[None] | None = None
@@ -118,12 +117,11 @@ class EdgeIndex:
             check_vector(point.vector, self._record.dimension)
         ids = [point.document_id for point in points]
         if ids:
-            await self._run_action(self._updates, lambda: self._apply_update(ids, points))
+            await self._update(ids, points)
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         if document_ids:
-            ids = list(document_ids)
-            await self._run_action(self._updates, lambda: self._apply_update(ids))
+            await self._update(list(document_ids))
 
     async def search_points(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
         """See `VectorIndex.search_points`. One pass over the index for all of them."""
@@ -132,12 +130,15 @@ class EdgeIndex:
         asked = [query for query in queries if not query.finds_nothing]
         if not asked:
             return [[] for _ in queries]
-        found = await self._run_action(self._searches, lambda: self._shard.search_points(asked))
-        answers = iter(found)
+        self._check_open()
+        with self._at_search:
+            answers = iter(self._shard.search_points(asked))
         return [[] if query.finds_nothing else next(answers) for query in queries]
 
     async def count_points(self) -> int:
-        return await self._run_action(self._searches, self._count_points)
+        self._check_open()
+        with self._at_search:
+            return self._shard.count_points()
 
     async def close(self) -> None:
         """See `VectorIndex.close`. A compaction that runs is dropped."""
@@ -150,13 +151,14 @@ class EdgeIndex:
         if self._compaction is not None:
             await asyncio.wrap_future(self._compaction)
 
-    async def _run_action(self, executor: ThreadPoolExecutor, action: Callable[[], T]) -> T:
+    def _check_open(self) -> None:
         if self._closed:
             raise VectorIndexError("this index is closed; open another")
-        return await asyncio.get_running_loop().run_in_executor(executor, action)
 
-    def _count_points(self) -> int:
-        return self._shard.count_points()  # the shard of the moment it runs, not of the call
+    async def _update(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
+        self._check_open()
+        action = partial(self._apply_update, document_ids, points)
+        await asyncio.get_running_loop().run_in_executor(self._updates, action)
 
     def _apply_update(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
         """Put or delete points, in the update thread; note what a compaction must copy."""
@@ -185,8 +187,8 @@ class EdgeIndex:
             except BaseException:
                 compacted.close()
                 raise
-            # behind the searches that were asked of it
-            self._searches.submit(replaced.close).result()
+            with self._at_search:
+                replaced.close()
         except Exception as error:  # noqa: BLE001 - the index goes on without; the log says why
             if not self._closed:
                 log.warning("vectors not compacted, searches stay slower: %s", error)
@@ -218,7 +220,7 @@ class EdgeIndex:
     def _close_shard(self) -> None:
         self._compacting.stop()
         # in this order: an update may begin a compaction, and that closes a shard in the last
-        for executor in (self._updates, self._compactions, self._searches):
+        for executor in (self._updates, self._compactions):
             executor.shutdown()
         try:
             self._shard.close()

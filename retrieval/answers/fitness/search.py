@@ -231,11 +231,7 @@ class ToolChooser:
         terms = terms_text(question.scenario)
         fit = replace(nearest, terms=terms, limit=len(asked), document_ids=asked)
         its_past = past_query(question.workspace, nearest.vector, further)
-        # What is known of the first is read while the index is searched again.
-        [fits, also_past], _ = await asyncio.gather(
-            self.index.search_points([fit, its_past]),
-            self.memory.read_documents(question.workspace, [hit.document_id for hit in past]),
-        )
+        [fits, also_past] = await self.index.search_points([fit, its_past])
         gathered = await read_past(question.workspace, [*past, *also_past], self.memory)
         by_document = {
             each.document_id: each.similarity
