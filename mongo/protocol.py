@@ -149,6 +149,14 @@ class Knowledge(Protocol):
         The list is empty only when nothing is left behind `after`, a key or a serial number.
         """
 
+    async def list_changed(
+        self, workspace: str, kinds: Collection[str], after: int, limit: int
+    ) -> list[tuple[str, str]]:
+        """Return kind and key of rows that later commits than of a serial number wrote.
+
+        Of these kinds; at most `limit` of them, and fewer only where there are no more.
+        """
+
     async def count_rows(self, kind: str, workspace: str | None = None) -> int:
         """Return how many rows there are of a kind, in one workspace or in all."""
 

@@ -157,6 +157,20 @@ class MongoKnowledge(Part):
         )
 
     @guard_method
+    async def list_changed(
+        self, workspace: str, kinds: Collection[str], after: int, limit: int
+    ) -> list[tuple[str, str]]:
+        which = {"workspace": workspace, "generation": self.generation, "serial": {"$gt": after}}
+        names = {"_id": 0, "kind": 1, "key": 1}
+        found: list[tuple[str, str]] = []
+        for rows, own in gather_values((self._rows_of(kind), kind) for kind in kinds).items():
+            records = rows.find({**which, "kind": {"$in": own}}, names).limit(limit - len(found))
+            found += [(record["kind"], record["key"]) async for record in records]
+            if len(found) >= limit:
+                break
+        return found
+
+    @guard_method
     async def count_rows(self, kind: str, workspace: str | None = None) -> int:
         names = [workspace]
         if workspace is None:

@@ -111,6 +111,16 @@ class SqliteKnowledge(files.FileUser):
             )
         )
 
+    async def list_changed(
+        self, workspace: str, kinds: Collection[str], after: int, limit: int
+    ) -> list[tuple[str, str]]:
+        query = """
+        SELECT kind, key FROM rows WHERE workspace = ? AND serial > ?
+        AND kind IN (SELECT value FROM json_each(?)) LIMIT ?
+        """
+        given = (workspace, after, json.dumps([*kinds]), limit)
+        return await self._readers.run(lambda c: c.execute(query, given).fetchall())
+
     async def count_rows(self, kind: str, workspace: str | None = None) -> int:
         query = "SELECT coalesce(sum(number), 0) FROM numbers WHERE kind = ?"
         parameters = [kind]

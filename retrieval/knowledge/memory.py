@@ -193,13 +193,13 @@ thread and back takes as long."""
 _NO_CLUSTERS = AxisClusters()
 """The same one each time: what was made of it is known to hold still."""
 
-_MAX_CHANGED = 1_000
+_MAX_CHANGED = 4_000
 """Rows that another process changed and that are forgotten one by one; of more, all are."""
 
-_FORMER_S = 5.0
-"""For which what was known of a sibling still does. While calls are recorded, the process that
-learns changes most tools twice a second, and an answer that decodes its siblings takes twice as
-long."""
+_MANY_TOOLS, _FORMER_S = 20, 15.0
+"""Tools that a commit changed, or more, of which what was known does for their siblings, for so
+long. While much is recorded most tools change twice a second, and an answer that decodes its
+siblings as well takes twice as long."""
 
 
 class Memory:
@@ -231,7 +231,7 @@ class Memory:
         """Workspaces that were seen to have many registered tools."""
         self.calls = RecentCalls(store.events)
         self._former: dict[tuple[str, str], tuple[ToolKnowledge, float]] = {}
-        """What was known of tools that another process has learned of since, and until when."""
+        """What was known of tools while much is learned, and until when it does."""
         self._serials: dict[str, int] | None = None
         self._commands: dict[str, int] = {}
 
@@ -244,13 +244,14 @@ class Memory:
         return await self._read_row(tool.workspace, KNOWLEDGE, tool_row(tool))
 
     async def read_sibling(self, tool: ToolKey) -> ToolKnowledge | None:
-        """Return what is known of a tool, or was known until another process learned some more.
+        """Return what is known of a tool; while much is learned, what was known a moment ago.
 
-        As of some seconds ago at most. Not to be changed by the caller.
+        Not to be changed by the caller.
         """
         key = tool.workspace, tool_row(tool)
-        former = None if self._rows[KNOWLEDGE.name].is_known(*key) else self._former.get(key)
-        return former[0] if former else await self.read_knowledge(tool)
+        former, until = self._former.get(key, (None, 0.0))
+        is_known = self._rows[KNOWLEDGE.name].is_known(*key) or until < time.monotonic()
+        return await self.read_knowledge(tool) if is_known else former
 
     async def read_statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
         """Return the statistics of the known tools; not to be changed."""
@@ -465,18 +466,28 @@ class Memory:
                 kept = cache.get(workspace, key) or known
                 cache.put(workspace, key, kept, cache.changes, size)
 
-    def forget_rows(self, workspace: str, rows: Iterable[tuple[str, str]], serial: int = 0) -> None:
+    def forget_rows(self, workspace: str, rows: Sequence[tuple[str, str]], serial: int = 0) -> None:
         """Forget rows, by kind and key, that a commit of this serial number changed."""
         serials = self._serials
         if serials is not None and serials.get(workspace, 0) == serial - 1:
             serials[workspace] = serial
+        self._keep_former([(workspace, key) for kind, key in rows if kind == KNOWLEDGE.name])
         for kind, key in rows:
             if kind in self._rows:
                 self._rows[kind].forget_key(workspace, key)
-                if kind == KNOWLEDGE.name:
-                    self._former.pop((workspace, key), None)
             elif kind == USED.name:
                 self._called.clear_items()
+
+    def _keep_former(self, changed: Sequence[tuple[str, str]]) -> None:
+        """Keep what was known of tools that are to be forgotten, where they are many."""
+        now, known = time.monotonic(), self._rows[KNOWLEDGE.name]
+        self._former = {key: each for key, each in self._former.items() if each[1] > now}
+        for key in changed:
+            former = known.get(*key)
+            if len(changed) < _MANY_TOOLS:
+                self._former.pop(key, None)
+            elif former is not None:
+                self._former[key] = former, now + _FORMER_S
 
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
         """Note that a tool was put, or deleted when `after` is missing, once that is durable."""
@@ -519,8 +530,6 @@ class Memory:
             StoreError: the store cannot be read; nothing is missed by doing it again.
         """
         knowledge = self._knowledge
-        known = self._rows[KNOWLEDGE.name]
-        former: dict[tuple[str, str], ToolKnowledge | None] = {}
         cursors = await knowledge.read_cursors()
         if self._serials is None:  # what was read until now may be older than these cursors
             self._clear_rows()
@@ -529,20 +538,14 @@ class Memory:
             # At 0 nothing was committed yet, and that nothing is known may have been kept.
             seen = self._serials.get(workspace, 0)
             if seen < cursor.serial:
-                rows = await knowledge.scan_rows(
-                    workspace, None, _MAX_CHANGED, by="serial", after=seen
+                rows = await knowledge.list_changed(
+                    workspace, [*self._rows, USED.name], seen, _MAX_CHANGED
                 )
-                are_all = len(rows) < _MAX_CHANGED
-                changed = ((workspace, row.key) for row in rows if row.kind == KNOWLEDGE.name)
-                former |= {each: known.get(*each) for each in (changed if are_all else known)}
-                self.forget_rows(workspace, [(row.kind, row.key) for row in rows])
-                if not are_all:
+                self.forget_rows(workspace, rows)
+                if len(rows) == _MAX_CHANGED:
+                    self._keep_former(list(self._rows[KNOWLEDGE.name]))
                     self._clear_rows()
             self._serials[workspace] = cursor.serial
-        now = time.monotonic()
-        kept = {key: each for key, each in self._former.items() if each[1] > now}
-        new = {key: (each, now + _FORMER_S) for key, each in former.items() if each is not None}
-        self._former = kept | new
         for workspace, head in (await self._store.events.read_heads()).items():
             if self._commands.get(workspace, 0) != head.commands:
                 self.forget_state(workspace)

@@ -163,6 +163,25 @@ async def test_rows_are_scanned_in_three_orders(store: Store) -> None:
     assert await knowledge.count_rows("document", "nowhere") == 0
 
 
+async def test_what_was_written_since_a_commit_is_named(store: Store) -> None:
+    """Of the kinds asked for, in no order; with a limit as many."""
+    list_changed = store.knowledge.list_changed
+    await put(store.knowledge, Row("document", "a"), Row("pattern", "p"), Row("health", "h"))
+    await put(store.knowledge, Row("document", "b"), Row("document", "c"))
+    await put(store.knowledge, Row("document", "x"), workspace="elsewhere")
+    kinds = ["document", "pattern"]
+    b, c = ("document", "b"), ("document", "c")
+    assert sorted(await list_changed(WORKSPACE, kinds, 1, 9)) == [b, c]
+    assert sorted(await list_changed(WORKSPACE, kinds, 0, 9)) == [
+        ("document", "a"), b, c, ("pattern", "p"),
+    ]  # fmt: skip
+    assert len(await list_changed(WORKSPACE, kinds, 0, 2)) == 2
+    assert await list_changed(WORKSPACE, ["health"], 1, 9) == []
+    commit = Commit(WORKSPACE, removed=[Removal("document", "b")])
+    await store.knowledge.commit(commit)
+    assert await list_changed(WORKSPACE, kinds, 1, 9) == [c]
+
+
 async def test_rows_of_one_commit_are_not_torn_apart(store: Store) -> None:
     """Who follows by serial numbers goes on behind the last that was seen, and misses none."""
     knowledge = store.knowledge
@@ -183,6 +202,7 @@ async def test_large_rows_come_in_smaller_pages(store: Store) -> None:
     """Also many that one commit wrote, which together are more than a record of MongoDB holds."""
     rows = [Row("pattern", f"k-{n:02}", large(n).data, rank=n + 1) for n in range(18)]
     assert await put(store.knowledge, *rows) == 1
+    assert len(await store.knowledge.list_changed(WORKSPACE, ["pattern"], 0, 100)) == 18
     page = await store.knowledge.scan_rows(WORKSPACE, "pattern", 100)
     assert 0 < len(page) < 18
     assert await scan_all(store.knowledge, "pattern") == [replace(row, serial=1) for row in rows]

@@ -217,35 +217,37 @@ async def test_what_another_process_learned_first_is_followed(
     assert (await memory.read_health([key]))[key].recent_weak[0].why == "after"
 
 
-@pytest.mark.parametrize("most", [1_000, 1])
-async def test_of_a_sibling_what_was_known_does_for_a_while(
-    store: Store, monkeypatch: pytest.MonkeyPatch, most: int
+async def test_of_a_sibling_what_was_known_does_while_much_is_learned(
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where another process learned of it since; what this one learned is there at once."""
-    monkeypatch.setattr("retrieval.knowledge.memory._MAX_CHANGED", most)
-    memory, tool = Memory(store), ToolKey("w", None, "a")
+    """For a while; what is learned of few tools is there at once."""
+    memory, tools = Memory(store), [ToolKey("w", None, f"t{number}") for number in range(20)]
 
-    async def known_now() -> list[int]:
-        told = [await memory.read_sibling(tool), await memory.read_knowledge(tool)]
-        return [each.profiles[""].successes for each in told if each is not None]
+    async def learn(calls: int, of: list[ToolKey]) -> None:
+        rows = [knowledge_row(each, calls) for each in of]
+        await store.knowledge.commit(Commit("w", rows))
+        await memory.follow_changes()
 
-    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 1)]))
-    await memory.follow_changes()
-    assert await known_now() == [1, 1]
-    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 2)]))
-    await memory.follow_changes()
-    sibling = await memory.read_sibling(tool)
-    assert sibling is not None
-    assert sibling.profiles[""].successes == 1
-    assert (await memory.read_knowledge(tool)) is await memory.read_sibling(tool)
-    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 3)]))
-    memory.forget_rows("w", [(KNOWLEDGE.name, tool_row(tool))])
-    assert await known_now() == [3, 3]
-    monkeypatch.setattr("retrieval.knowledge.memory._FORMER_S", -1)
-    await store.knowledge.commit(Commit("w", [knowledge_row(tool, 4)]))
-    await memory.follow_changes()
-    await memory.follow_changes()
-    assert await known_now() == [4, 4]
+    async def known_now() -> tuple[int, int]:
+        sibling, own = await memory.read_sibling(tools[0]), await memory.read_knowledge(tools[0])
+        assert sibling is not None
+        assert own is not None
+        return sibling.profiles[""].successes, own.profiles[""].successes
+
+    await learn(1, tools)
+    assert await known_now() == (1, 1)
+    await learn(2, tools)
+    assert await known_now() == (1, 2)
+    assert await known_now() == (2, 2)  # it is decoded anyway
+    await learn(3, tools[:1])
+    assert await known_now() == (3, 3)
+    await learn(4, tools)
+    monkeypatch.setattr("retrieval.knowledge.memory._MAX_CHANGED", 20)
+    await learn(5, tools)
+    assert await known_now() == (3, 5)
+    monkeypatch.setattr("retrieval.knowledge.memory._FORMER_S", -1.0)
+    await learn(6, tools)
+    assert await known_now() == (6, 6)
 
 
 def knowledge_row(tool: ToolKey, calls: int) -> Row:
