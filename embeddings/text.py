@@ -41,12 +41,17 @@ def terms_text(text: str) -> str:
 
     Repetition is kept (BM25 counts it). Punctuation is dropped. A text without a word gives `""`.
     """
+    return " ".join(terms_of(text))
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of a text, lower case, in the order of the text."""
     terms: list[str] = []
     for chunk in _CHUNK.findall(text[:MAX_CHARACTERS]):
         terms += _terms_of(chunk) if len(chunk) <= MAX_TERM_LENGTH else _split_chunk(chunk)
         if len(terms) >= MAX_TERMS:
             break
-    return " ".join(term for term in terms[:MAX_TERMS] if len(term) <= MAX_TERM_LENGTH)
+    return [term for term in terms[:MAX_TERMS] if len(term) <= MAX_TERM_LENGTH]
 
 
 def _split_chunk(chunk: str) -> tuple[str, ...]:

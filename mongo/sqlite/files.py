@@ -266,8 +266,8 @@ def _open_connection(uri: str) -> sqlite3.Connection:
     )
 
 
-FEW = 30
-"""Rows or events that are read on the event loop: at most some 0.4 ms. The way to a thread and back
+FEW = 100
+"""Rows or events that are read on the event loop: at most some 1 ms. The way to a thread and back
 takes as long while calls are recorded."""
 
 

@@ -22,7 +22,7 @@ from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import Outcome
 from aftercall.tables import keep_latest
 from embeddings.protocol import Embedder
-from embeddings.text import call_text, terms_text
+from embeddings.text import call_text, terms_of
 from mongo.contents import StoredExecution, execution_of
 from mongo.protocol import EventLog
 from mongo.records import Event, ToolKey
@@ -36,7 +36,7 @@ _WITHIN = 20_000
 _MAX_BYTES = 16 << 20
 _PAGES = (50, 200)
 """Events of the reads one after the other: mostly there is little that is new."""
-_FEW, _SHORT = 30, 200_000
+_FEW, _SHORT = 120, 200_000
 """Calls of 25 us each, and their bytes, that are read on the event loop: the way to a thread and
 back takes as long while calls are recorded."""
 _MAX_KEPT = 16 * (2 * MAX_CALLS + 1)
@@ -100,7 +100,7 @@ def _digest_text(text: str) -> bytes:
 def words_of_call(parameters: JsonObject, context: str | None) -> frozenset[str]:
     """Return the different words of a call's intent and parameters, names and values alike."""
     said = f"{context or ''} {canonical_json(parameters)}"[:_MAX_WORDS]
-    return frozenset(map(sys.intern, terms_text(said).split()))
+    return frozenset(map(sys.intern, terms_of(said)))
 
 
 @dataclass(slots=True)
