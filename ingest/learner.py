@@ -44,8 +44,9 @@ from retrieval.knowledge.rows.principals import agent_mark, make_mark, remember_
 from retrieval.knowledge.rows.registry import tool_document_id
 from retrieval.knowledge.rows.results import error_within, is_empty
 from retrieval.knowledge.rows.tool_texts import tool_terms, tool_text
+from retrieval.knowledge.tool.examples import RepairExample, add_example
 from retrieval.knowledge.tool.links import MAX_FIRST_CALLS, MAX_HEARD, FirstCall
-from retrieval.knowledge.tool.repairs import RepairExample, add_example, common_repairs, told_by
+from retrieval.knowledge.tool.repairs import common_repairs, told_by
 from retrieval.knowledge.tool.rules import (
     MAX_EDITS_LENGTH,
     MAX_PROFILES,

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from aftercall.json_values import JsonObject, JsonValue
 from mongo.records import ToolKey
-from retrieval.knowledge.tool.repairs import RepairExample
+from retrieval.knowledge.tool.examples import RepairExample
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.values.likeness import words_of
 

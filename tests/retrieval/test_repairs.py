@@ -8,16 +8,15 @@ import pytest
 from retrieval.knowledge.rewrites.edit_effects import apply_edits
 from retrieval.knowledge.rewrites.edits import NO_SOURCES
 from retrieval.knowledge.rewrites.inference import all_edits
-from retrieval.knowledge.tool.links import FirstCall
-from retrieval.knowledge.tool.repairs import (
+from retrieval.knowledge.tool.examples import (
     MAX_EXAMPLES,
     MAX_OF_ONE_AGENT,
-    LearnedRepair,
     RepairExample,
     add_example,
     common_changes,
-    learned_repairs,
 )
+from retrieval.knowledge.tool.links import FirstCall
+from retrieval.knowledge.tool.repairs import LearnedRepair, learned_repairs
 
 Call = dict[str, Any]
 

@@ -11,7 +11,8 @@ from aftercall.json_patch import same_json
 from retrieval.knowledge.rewrites import edits as ed
 from retrieval.knowledge.rewrites.edit_effects import try_edits
 from retrieval.knowledge.rewrites.rewriting import candidate_edits, find_differences, forms_between
-from retrieval.knowledge.tool.repairs import RepairExample, common_changes, learned_repairs
+from retrieval.knowledge.tool.examples import RepairExample, common_changes
+from retrieval.knowledge.tool.repairs import learned_repairs
 from retrieval.knowledge.values.parameters import EVERY, value_at
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from mongo.records import ToolKey
 from retrieval.answers.siblings import map_spelling, may_be_siblings, sibling_of
-from retrieval.knowledge.tool.repairs import RepairExample
+from retrieval.knowledge.tool.examples import RepairExample
 from retrieval.knowledge.tool.rules import SignatureKnowledge, ToolKnowledge
 
 WORDS = "E1042: the request was not understood"

@@ -20,9 +20,10 @@ from retrieval.knowledge.rows.principals import (
     is_one_stranger,
     principal_of,
 )
+from retrieval.knowledge.tool.examples import common_changes
 from retrieval.knowledge.tool.profile import COMMON_SESSIONS, agent_token
 from retrieval.knowledge.tool.record import contradicts_view
-from retrieval.knowledge.tool.repairs import common_changes, learned_repairs
+from retrieval.knowledge.tool.repairs import learned_repairs
 from retrieval.knowledge.tool.rules import (
     MENDED,
     NO_SCHEMA,

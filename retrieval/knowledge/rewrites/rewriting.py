@@ -2,7 +2,7 @@
 
 Programming by example (FlashFill, Gulwani 2011; over trees) at the size of a call: for each place
 that is new, gone or changed, where its value may come from and through which forms. Which part of
-it was the repair, and which explanation holds, is shown by other examples (`tool.repairs`).
+it was the repair, and which explanation holds, is shown by other examples (`tool.examples`).
 """
 
 import re

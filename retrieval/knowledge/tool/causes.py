@@ -14,7 +14,7 @@ from typing import NamedTuple
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory
 from retrieval.knowledge.reading.faults import FaultKind
-from retrieval.knowledge.tool.repairs import RepairExample
+from retrieval.knowledge.tool.examples import RepairExample
 from retrieval.knowledge.values.scalars import same_value, type_of
 
 _ALWAYS_ONE = frozenset({"timeout", "rate_limited"})

@@ -41,15 +41,17 @@ from retrieval.knowledge.rows.principals import (
     principal_of,
     remember_mark,
 )
+from retrieval.knowledge.tool.examples import (
+    MAX_EXAMPLES,
+    CommonChange,
+    RepairExample,
+    common_changes,
+)
 from retrieval.knowledge.tool.links import FirstCall, Links
 from retrieval.knowledge.tool.profile import ToolProfile
 from retrieval.knowledge.tool.repairs import (
-    MAX_EXAMPLES,
-    CommonChange,
     DifferencesOf,
     LearnedRepair,
-    RepairExample,
-    common_changes,
     common_repairs,
     differences_of,
 )

@@ -11,7 +11,7 @@ from retrieval.knowledge.patterns.consolidation import Failure
 from retrieval.knowledge.patterns.groups import MAX_FAILURES, group_failures
 from retrieval.knowledge.reading.faults import FaultKind
 from retrieval.knowledge.tool.causes import PlaceChange, correction_of, find_place_changes
-from retrieval.knowledge.tool.repairs import RepairExample
+from retrieval.knowledge.tool.examples import RepairExample
 from tests.retrieval.patterns.failures import NOON, TOOL, clustered, failure
 
 BOUND = "topK must be <= <n>"
