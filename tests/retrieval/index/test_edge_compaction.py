@@ -106,4 +106,11 @@ async def test_a_compaction_that_fails_changes_nothing_and_is_tried_again(
     await index.wait_compacted()
     assert shards(tmp_path) != [before]
     assert await index.count_points() == POINTS + 100
+    # Points of the compacted part count once, and not at all when they are gone.
+    await index.upsert_points([point(f"document{number}", "other") for number in range(50)])
+    assert await index.count_points() == POINTS + 100
+    await index.delete([document_id(f"document{number}") for number in range(25, 75)])
+    assert await index.count_points() == POINTS + 50
+    await index.upsert_points([point(f"document{number}") for number in range(50, 60)])
+    assert await index.count_points() == POINTS + 60
     await index.close()
