@@ -73,6 +73,9 @@ from service.settings import LimitSettings, Settings
 from service.stores import Stores, open_stores
 from service.version import VERSION
 
+_WARM_S = 2.0
+"""After the start, until what is seldom needed is made."""
+
 # The app: routes, errors, limits, OpenAPI.
 
 _DESCRIPTION = (
@@ -344,9 +347,12 @@ async def serve_app(
                         await stack.enter_async_context(open_alerts(context))
                         settle_memory()
                         on_ready(context)
-                        for make in (shipped_head, ascii_names):
-                            # So the first question that needs it does not wait.
-                            asyncio.get_running_loop().run_in_executor(None, make)
+                        # So the first question that needs them does not wait. The second takes
+                        # 0.1 s of the interpreter, from whoever asks at once after the start.
+                        loop = asyncio.get_running_loop()
+                        loop.run_in_executor(None, shipped_head)
+                        later = loop.call_later(_WARM_S, loop.run_in_executor, None, ascii_names)
+                        stack.callback(later.cancel)
                         await wait_for_first(stopping, serving)
                     lifecycle.phase = "stopping"
                     server.should_exit = True
