@@ -117,11 +117,11 @@ class EdgeIndex:
             check_vector(point.vector, self._record.dimension)
         ids = [point.document_id for point in points]
         if ids:
-            await self._update(ids, points)
+            await self._run_update(ids, points)
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         if document_ids:
-            await self._update(list(document_ids))
+            await self._run_update(list(document_ids))
 
     async def search_points(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
         """See `VectorIndex.search_points`. One pass over the index for all of them."""
@@ -155,7 +155,7 @@ class EdgeIndex:
         if self._closed:
             raise VectorIndexError("this index is closed; open another")
 
-    async def _update(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
+    async def _run_update(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
         self._check_open()
         action = partial(self._apply_update, document_ids, points)
         await asyncio.get_running_loop().run_in_executor(self._updates, action)

@@ -197,9 +197,9 @@ _MAX_CHANGED = 4_000
 """Rows that another process changed and that are forgotten one by one; of more, all are."""
 
 _MANY_TOOLS, _FORMER_S = 20, 15.0
-"""Tools that a commit changed, or more, of which what was known does for their siblings, for so
-long. While much is recorded most tools change twice a second, and an answer that decodes its
-siblings as well takes twice as long."""
+"""Where one commit changes so many tools, what was known of them before still does for questions
+about their siblings, so long. While much is recorded most tools change twice a second, and an
+answer that decodes its siblings as well takes twice as long."""
 
 
 class Memory:
@@ -479,7 +479,7 @@ class Memory:
                 self._called.clear_items()
 
     def _keep_former(self, changed: Sequence[tuple[str, str]]) -> None:
-        """Keep what was known of tools that are to be forgotten, where they are many."""
+        """Keep what was known of tools that are to be forgotten, if they are many; drop the old."""
         now, known = time.monotonic(), self._rows[KNOWLEDGE.name]
         self._former = {key: each for key, each in self._former.items() if each[1] > now}
         for key in changed:
@@ -546,6 +546,7 @@ class Memory:
                     self._keep_former(list(self._rows[KNOWLEDGE.name]))
                     self._clear_rows()
             self._serials[workspace] = cursor.serial
+        self._keep_former([])
         for workspace, head in (await self._store.events.read_heads()).items():
             if self._commands.get(workspace, 0) != head.commands:
                 self.forget_state(workspace)
