@@ -41,8 +41,7 @@ _FEW, _SHORT = 120, 200_000
 back takes as long while calls are recorded."""
 _MAX_KEPT = 32 * (2 * MAX_CALLS + 1)
 """Calls that are kept of all tools, 1 kB each with 30 words, and the tools themselves: 32 of those
-that have most, and any number that have few. Read again, a tool of 500 calls takes some 40 ms: with
-half as many kept, like calls of 200 tools took three times as long."""
+that have most, and any number that have few. Read again, a tool of 500 calls takes some 40 ms."""
 _DIGITS = 6
 """Of a likeness: what differs by less is equally like, whatever the order of the sums."""
 _MAX_WORDS = 4_000
