@@ -41,10 +41,10 @@ def terms_text(text: str) -> str:
 
     Repetition is kept (BM25 counts it). Punctuation is dropped. A text without a word gives `""`.
     """
-    return " ".join(terms_of(text))
+    return " ".join(split_terms(text))
 
 
-def terms_of(text: str) -> list[str]:
+def split_terms(text: str) -> list[str]:
     """Return the terms of a text, lower case, in the order of the text."""
     terms: list[str] = []
     for chunk in _CHUNK.findall(text[:MAX_CHARACTERS]):

@@ -154,7 +154,7 @@ class Knowledge(Protocol):
     ) -> list[tuple[str, str]]:
         """Return kind and key of rows that later commits than of a serial number wrote.
 
-        Of these kinds; at most `limit` of them, and fewer only where there are no more.
+        Only of these kinds; at most `limit`, and fewer only where there are no more.
         """
 
     async def count_rows(self, kind: str, workspace: str | None = None) -> int:

@@ -8,7 +8,6 @@ by `follow`, which is called twice a second where others may write.
 """
 
 import asyncio
-import time
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from mongo.protocol import Knowledge, Store
 from mongo.records import Cursor, Row, StateRow, ToolKey, decode_json
 from retrieval.knowledge.confidence import Scaling
 from retrieval.knowledge.patterns.clusters import AxisClusters
-from retrieval.knowledge.rows.cache import RowCache
+from retrieval.knowledge.rows.cache import FormerRows, RowCache
 from retrieval.knowledge.rows.documents import Document
 from retrieval.knowledge.rows.health import AxisBook, KnownHealth
 from retrieval.knowledge.rows.registry import Registry
@@ -196,11 +195,6 @@ _NO_CLUSTERS = AxisClusters()
 _MAX_CHANGED = 4_000
 """Rows that another process changed and that are forgotten one by one; of more, all are."""
 
-_MANY_TOOLS, _FORMER_S = 20, 15.0
-"""Where one commit changes so many tools, what was known of them before still does for questions
-about their siblings, so long. While much is recorded most tools change twice a second, and an
-answer that decodes its siblings as well takes twice as long."""
-
 
 class Memory:
     """Read-side cache over a store, bounded by counts, and by size where that varies.
@@ -230,8 +224,7 @@ class Memory:
         self._large: set[str] = set()
         """Workspaces that were seen to have many registered tools."""
         self.calls = RecentCalls(store.events)
-        self._former: dict[tuple[str, str], tuple[ToolKnowledge, float]] = {}
-        """What was known of tools while much is learned, and until when it does."""
+        self._former = FormerRows[ToolKnowledge]()
         self._serials: dict[str, int] | None = None
         self._commands: dict[str, int] = {}
 
@@ -248,10 +241,11 @@ class Memory:
 
         Not to be changed by the caller.
         """
-        key = tool.workspace, tool_row(tool)
-        former, until = self._former.get(key, (None, 0.0))
-        is_known = self._rows[KNOWLEDGE.name].is_known(*key) or until < time.monotonic()
-        return await self.read_knowledge(tool) if is_known else former
+        place = tool.workspace, tool_row(tool)
+        former = None
+        if not self._rows[KNOWLEDGE.name].is_known(*place):
+            former = self._former.find_row(*place)
+        return former or await self.read_knowledge(tool)
 
     async def read_statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
         """Return the statistics of the known tools; not to be changed."""
@@ -471,23 +465,14 @@ class Memory:
         serials = self._serials
         if serials is not None and serials.get(workspace, 0) == serial - 1:
             serials[workspace] = serial
-        self._keep_former([(workspace, key) for kind, key in rows if kind == KNOWLEDGE.name])
+        known = self._rows[KNOWLEDGE.name]
+        changed = [(workspace, key) for kind, key in rows if kind == KNOWLEDGE.name]
+        self._former.keep_rows(changed, known)
         for kind, key in rows:
             if kind in self._rows:
                 self._rows[kind].forget_key(workspace, key)
             elif kind == USED.name:
                 self._called.clear_items()
-
-    def _keep_former(self, changed: Sequence[tuple[str, str]]) -> None:
-        """Keep what was known of tools that are to be forgotten, if they are many; drop the old."""
-        now, known = time.monotonic(), self._rows[KNOWLEDGE.name]
-        self._former = {key: each for key, each in self._former.items() if each[1] > now}
-        for key in changed:
-            former = known.get(*key)
-            if len(changed) < _MANY_TOOLS:
-                self._former.pop(key, None)
-            elif former is not None:
-                self._former[key] = former, now + _FORMER_S
 
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
         """Note that a tool was put, or deleted when `after` is missing, once that is durable."""
@@ -510,7 +495,7 @@ class Memory:
     def forget_all(self) -> None:
         """Forget everything, because another generation is current."""
         self._clear_rows()
-        self._former.clear()
+        self._former.clear_rows()
         self.calls.clear_calls()
         self._tools.clear_items()
         self._registries.clear_items()
@@ -543,10 +528,11 @@ class Memory:
                 )
                 self.forget_rows(workspace, rows)
                 if len(rows) == _MAX_CHANGED:
-                    self._keep_former(list(self._rows[KNOWLEDGE.name]))
+                    known = self._rows[KNOWLEDGE.name]
+                    self._former.keep_rows(list(known), known)
                     self._clear_rows()
             self._serials[workspace] = cursor.serial
-        self._keep_former([])
+        self._former.drop_old()
         for workspace, head in (await self._store.events.read_heads()).items():
             if self._commands.get(workspace, 0) != head.commands:
                 self.forget_state(workspace)

@@ -245,10 +245,10 @@ async def test_of_a_sibling_what_was_known_does_while_much_is_learned(
     monkeypatch.setattr("retrieval.knowledge.memory._MAX_CHANGED", 20)
     await learn(5, tools)
     assert await known_now() == (3, 5)
-    monkeypatch.setattr("retrieval.knowledge.memory._FORMER_S", -1.0)
+    monkeypatch.setattr("retrieval.knowledge.rows.cache._FORMER_S", -1.0)
     await learn(6, tools)
     assert await known_now() == (6, 6)
-    assert not memory._former
+    assert not memory._former._rows
 
 
 def knowledge_row(tool: ToolKey, calls: int) -> Row:

@@ -153,7 +153,7 @@ def expected_success(
 
 
 _Row = tuple[float, float, float]
-"""Of a trial: when it was, in seconds since 1970, how much of a success, and its weight."""
+"""A trial: when it was, in seconds since 1970, how much of a success, and its weight."""
 
 
 def _weigh_trials(

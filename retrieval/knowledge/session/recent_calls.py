@@ -22,7 +22,7 @@ from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import Outcome
 from aftercall.tables import keep_latest
 from embeddings.protocol import Embedder
-from embeddings.text import call_text, terms_of
+from embeddings.text import call_text, split_terms
 from mongo.contents import StoredExecution, execution_of
 from mongo.protocol import EventLog
 from mongo.records import Event, ToolKey
@@ -100,7 +100,7 @@ def _digest_text(text: str) -> bytes:
 def words_of_call(parameters: JsonObject, context: str | None) -> frozenset[str]:
     """Return the different words of a call's intent and parameters, names and values alike."""
     said = f"{context or ''} {canonical_json(parameters)}"[:_MAX_WORDS]
-    return frozenset(map(sys.intern, terms_of(said)))
+    return frozenset(map(sys.intern, split_terms(said)))
 
 
 @dataclass(slots=True)

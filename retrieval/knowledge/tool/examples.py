@@ -6,7 +6,7 @@ stated and whatever changed. A change is held in the most general form that expl
 (programming by example over a small language of edits: Gulwani 2011; least general generalisation:
 Plotkin 1970).
 
-Each example carries its agent and session, so that who hears of a change can be told apart.
+Each example carries its agent and session: they decide who hears of a change.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
